@@ -40,7 +40,7 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use base::memory::{self, SEQUENCE_SIZE};
+use base::memory::{self, SEQUENCE_SIZE_AND_ALIGNMENT};
 use base::{Environment, NoCounting};
 use naive::visits::{decoder, deep_free, encoder};
 use naive::{Cdr, StoredTypeCode};
@@ -267,12 +267,14 @@ impl<T: Typed + CdrEncode + CdrDecode> Case<'_, T> {
         let mut compiled = Outgoing::new(self.order);
         let (mut image, mut tree) = (Outgoing::new(self.order), Outgoing::new(self.order));
         let program = Program::of(&T::type_code());
-        let flat = program.flat(&mut self.incoming()).unwrap();
+        let flat = program.decode_flat(&mut self.incoming()).unwrap();
         let value = program.decode(&mut self.incoming()).unwrap();
         let again = program.clone();
         vec![
             Contender::new("compiled", move || compiled.write(|e| black_box(self.value).encode(e).unwrap())),
-            Contender::new("engine", move || image.write(|e| program.unflat(black_box(&flat), e).unwrap())),
+            Contender::new("engine", move || {
+                image.write(|e| program.encode_flat(black_box(&flat), e).unwrap())
+            }),
             Contender::new("engine, tree", move || {
                 tree.write(|e| again.encode(black_box(&value), e).unwrap());
             }),
@@ -288,7 +290,7 @@ impl<T: Typed + CdrEncode + CdrDecode> Case<'_, T> {
                 black_box(T::decode(&mut self.incoming()).unwrap());
             }),
             Contender::new("engine", move || {
-                black_box(program.flat(&mut self.incoming()).unwrap());
+                black_box(program.decode_flat(&mut self.incoming()).unwrap());
             }),
             Contender::new("engine, tree", move || {
                 black_box(again.decode(&mut self.incoming()).unwrap());
@@ -306,7 +308,7 @@ impl<T: Typed + CdrEncode + CdrDecode> Case<'_, T> {
         let code = StoredTypeCode::read::<NoCounting>(self.code).unwrap();
         let swap = self.order != ByteOrder::NATIVE;
         let mut env = Environment::default();
-        let mut value = [0; SEQUENCE_SIZE.0];
+        let mut value = [0; SEQUENCE_SIZE_AND_ALIGNMENT.0];
         let mut stream = Cdr::<NoCounting>::reader(&self.wire, swap);
         decoder(&code.code(), &mut value, &mut [], &mut stream, &mut env).unwrap();
         let mut buffer = Vec::new();
@@ -322,7 +324,7 @@ impl<T: Typed + CdrEncode + CdrDecode> Case<'_, T> {
         let code = StoredTypeCode::read::<NoCounting>(self.code).unwrap();
         let swap = self.order != ByteOrder::NATIVE;
         let mut env = Environment::default();
-        let mut value = [0; SEQUENCE_SIZE.0];
+        let mut value = [0; SEQUENCE_SIZE_AND_ALIGNMENT.0];
         Contender::new(name, move || {
             let mut stream = Cdr::<NoCounting>::reader(black_box(&self.wire), swap);
             decoder(black_box(&code.code()), &mut value, &mut [], &mut stream, &mut env).unwrap();
@@ -330,7 +332,7 @@ impl<T: Typed + CdrEncode + CdrDecode> Case<'_, T> {
             if freed {
                 deep_free(&code.code(), &mut value, &mut [], &mut stream, &mut env).unwrap();
             } else {
-                let (_, buffer) = memory::sequence(&value).unwrap();
+                let (_, buffer) = memory::load_sequence(&value).unwrap();
                 env.heap.release(buffer);
             }
         })

@@ -149,7 +149,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let begun = Instant::now();
     assert_eq!(archive.check_pages(data).await?, expected);
     println!("{mebibytes} MiB in pages: {:?}", begun.elapsed());
-    println!("{} octets of {} were copied", server.stats().copied, server.stats().bytes_in);
+    println!("{} octets of {} were copied", server.stats().bytes_copied_in, server.stats().bytes_in);
 
     server.shutdown().await;
     std::fs::remove_dir_all(directory)?;

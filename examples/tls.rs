@@ -11,7 +11,7 @@
 //! ```
 
 use zorb::prelude::*;
-use zorb::tls::{ClientCertificates, Identity, Outgoing, Tls, Trust};
+use zorb::tls::{ClientCertificates, Identity, OutgoingTls, Tls, Trust};
 
 zorb::idl! {
     module Safe {
@@ -43,7 +43,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .identity(Identity::files(certificate, key))
         .trust(Trust::file(ca))
         .client_certificates(ClientCertificates::Required)
-        .outgoing(Outgoing::Required)
+        .outgoing(OutgoingTls::Required)
         .build()?;
 
     let server = Orb::builder().tls(tls.clone()).listen("ssliop://127.0.0.1:0").build().await?;

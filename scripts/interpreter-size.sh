@@ -21,7 +21,7 @@ objects=("$target"/release/deps/giop_codec-*.o)
 
 # Address, size, kind and name; the kinds of code are t, T, w and W.
 functions=$(nm -S -C --defined-only "${objects[@]}" |
-  awk '$3 ~ /^[tTwW]$/ && /giop_codec::(program|walk|typecode::compile|dynamic::(program|reflect)|cdr::swapped::swap_here)/ && !/program::labels|reflect::leaf|walk::custom/' |
+  awk '$3 ~ /^[tTwW]$/ && /giop_codec::(program|walk|typecode::compile|dynamic::(program|reflect)|cdr::swapped::swap_in_place)/ && !/program::labels|reflect::leaf|walk::custom/' |
   while read -r _ size _ name; do printf '%d %s\n' "0x$size" "$name"; done | sort -rn)
 [[ -n $functions ]] || { echo 'no function of the interpreter was found' >&2; exit 1; }
 [[ ${1:-} != -v ]] || printf '%s\n' "$functions"

@@ -6,13 +6,16 @@ use orb_runtime::{SystemException, SystemExceptionKind};
 
 use crate::cos_naming::NamingError;
 
-/// Converts the error as follows:
+/// Converts the error to a system exception:
 ///
-/// * An invalid name: `BAD_PARAM`, COMPLETED_NO.
-/// * Nil: `INV_OBJREF`, COMPLETED_NO.
-/// * An exception of the naming service: `UNKNOWN`, minor code OMG 1, COMPLETED_MAYBE, as for any exception
-///   that the operation does not raise.
-/// * A failed call: its exception.
+/// * If the text is not a valid name, to `BAD_PARAM`, COMPLETED_NO.
+/// * If the name is bound to nil, to `INV_OBJREF`, COMPLETED_NO.
+/// * If the bound object has another interface or cannot be queried, to the exception of its [`NarrowError`].
+/// * If the naming service raised a user exception, to `UNKNOWN`, minor code OMG 1, COMPLETED_MAYBE. This is
+///   the exception for all user exceptions that an operation does not declare.
+/// * If a call failed, to its exception.
+///
+/// [`NarrowError`]: orb_runtime::NarrowError
 impl From<NamingError> for SystemException {
     fn from(error: NamingError) -> Self {
         use SystemExceptionKind::{BadParam, InvObjref};

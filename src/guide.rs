@@ -1,5 +1,5 @@
-//! The examples of `README.md` and `docs`: each page is a module whose examples are compiled, and run where
-//! they can be. `crates/zorb-cli/tests/cli/guide.rs` checks that every page with Rust is here.
+//! The examples of `README.md` and `docs`. Each page is a module, so that its examples are compiled, and run
+//! unless they say `no_run`. `crates/zorb-cli/tests/cli/guide.rs` checks that all pages with Rust are here.
 
 #[doc = include_str!("../README.md")]
 mod readme {}
@@ -22,7 +22,7 @@ pages! {
     interface_repository "INTERFACE-REPOSITORY.md"
 }
 
-// It includes `tracing`.
+// The page also needs the feature `tracing`, which the feature `admin` enables.
 #[cfg(feature = "admin")]
 pages! {
     observability "OBSERVABILITY.md"

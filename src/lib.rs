@@ -39,8 +39,8 @@
 //!
 //! # IDL
 //!
-//! [`idl!`] compiles IDL from its text or from a file. `zorb-build` does so in a build script, and `idlc` on
-//! the command line. An interface `Watch` in a module `Clock` becomes:
+//! [`idl!`] compiles IDL from a text or from a file. `zorb-build` compiles IDL in a build script, and `idlc`
+//! on the command line. An interface `Watch` in a module `Clock` becomes:
 //!
 //! * `clock::WatchRef`, a typed reference with an async method for each operation,
 //! * `clock::WatchServant`, the async trait that servants implement,
@@ -51,40 +51,40 @@
 //!
 //! # ORBs, references and servants
 //!
-//! An [`Orb`] owns connections, objects and limits. [`Orb::builder`] configures one, and a process may have
-//! several. Cloning an [`Orb`] or a reference is cheap: it increments a reference count.
+//! An [`Orb`] owns connections, objects and limits. [`Orb::builder`] configures an ORB. A process may have
+//! several ORBs. Cloning an [`Orb`] or a reference is cheap: it increments a reference count.
 //!
 //! [`Orb::resolve`] makes a typed reference from a URL or IOR and asks the server whether the object has that
-//! type. [`Orb::resolve_unchecked`] does not ask. [`ObjectRef`] is a reference of any type, and [`Reference`]
-//! the trait of typed ones: options such as [`with_timeout`](Reference::with_timeout) return a reference that
-//! has them.
+//! type. [`Orb::resolve_unchecked`] does not ask. [`ObjectRef`] is a reference to an object of any type. All
+//! references implement the trait [`Reference`]. Its options, such as
+//! [`with_timeout`](Reference::with_timeout), return a new reference with the option.
 //!
 //! [`Orb::activate`] and [`Orb::activate_named`] serve a servant at the root object adapter. [`poa`] has the
 //! whole POA: policies, managers, servant activators and locators. [`cos_naming`] is the client of naming
-//! services. [`dynamic`] has calls and servants of interfaces that are known at run time.
+//! services. [`dynamic`] has calls and servants for interfaces that are known only at run time.
 //!
 //! # Errors
 //!
 //! An operation returns [`SystemException`], or an error type of its own if it raises user exceptions. A
 //! [`SystemException`] has a [kind](SystemExceptionKind), a [minor code](MinorCode) and a
-//! [`CompletionStatus`], which says whether the servant may have executed the request. Its `Display` adds the
-//! reason where this ORB knows it.
+//! [`CompletionStatus`], which says whether the request may have been executed. `Display` shows the reason,
+//! too.
 //!
 //! # Cancel safety
 //!
-//! Every call may be dropped at any await point. A CancelRequest is sent if the request was sent, the
-//! connection stays usable, and nothing leaks. A oneway is queued whole or not at all. One kind of call is
-//! different: a call that reads its argument from a [`ByteSource`] has a connection of its own, which closes
-//! if the call is dropped in the middle.
+//! Every call may be dropped at any await point. If its request was sent, a CancelRequest follows. The
+//! connection stays usable, and nothing leaks. The request of a oneway call is queued as a whole or not at
+//! all. A call that reads its argument from a [`ByteSource`] is different: it has a connection of its own,
+//! which is closed if the call is dropped before it ends.
 //!
 //! # Limits
 //!
-//! Everything that a peer can make the ORB hold has a limit in [`Limits`]. No limit is unbounded by default,
-//! and a message that exceeds one gets a documented exception.
+//! [`Limits`] has a limit for everything that a peer can make the ORB keep in memory. By default, all these
+//! limits are finite. A message that exceeds a limit gets a documented exception.
 //!
 //! # Features
 //!
-//! No feature is enabled by default. Features add items and do not change existing ones.
+//! No feature is enabled by default. Features add items. They do not change existing items.
 //!
 //! | feature | adds |
 //! |---|---|
@@ -103,7 +103,7 @@
 //! | `uring` | io_uring as a transport on Linux ([`Transport::IoUring`]) |
 #![forbid(unsafe_code)]
 
-// Generated code refers to the crate by this name, in this crate too.
+// Generated code refers to the crate by this name, even in the crate itself.
 extern crate self as zorb;
 
 pub mod cos_naming;
@@ -149,14 +149,14 @@ pub use orb_runtime::types::{
     WChar, WStr, WString,
 };
 
-/// Value types: graphs that travel by value, with sharing, cycles and null.
+/// Value types: objects that are passed by value, as graphs with sharing, cycles and null.
 pub mod values {
     pub use orb_runtime::values::*;
 }
 
 pub use orb_runtime::values::{Abstract, AbstractReference, GraphBuilder, Value, ValueBase, ValueRef};
 
-/// The Portable Object Adapter: its objects, their ids, and its policies.
+/// The Portable Object Adapter (POA), its policies, and the ids of its objects.
 pub mod poa {
     pub use orb_runtime::poa::*;
 }
@@ -183,7 +183,7 @@ pub mod tls {
 
 /// Interfaces, calls and servants that are not known at compile time.
 ///
-/// With the feature `dynamic` they may come from IDL that is read at run time: `Idl`.
+/// With the feature `dynamic`, interfaces can come from IDL that is read at run time: see `Idl`.
 pub mod dynamic {
     pub use orb_runtime::dynamic::*;
     #[cfg(feature = "dynamic")]
@@ -199,15 +199,15 @@ pub mod signal {
     pub use orb_runtime::signal::*;
 }
 
-/// The data on the wire: references, service contexts, versions.
+/// The data that ORBs exchange: references, service contexts, versions.
 pub mod wire {
     pub use orb_runtime::wire::*;
 }
 
 /// The types that `orb.idl` declares in module `CORBA`: sequences of basic types, names and ids, policies.
 ///
-/// IDL that includes `<orb.idl>` refers to these types, so that all programs share them. Types that belong to
-/// an ORB itself have no Rust type here: `docs/IDL-MAPPING.md` lists them.
+/// IDL that includes `<orb.idl>` refers to these types, so that all programs share them.
+/// `docs/IDL-MAPPING.md` lists the types of `orb.idl` that are not here, because they are parts of an ORB.
 pub mod corba {
     mod stubs {
         crate::idl!("<orb.idl>");
@@ -217,8 +217,8 @@ pub mod corba {
     pub use stubs::corba::*;
 }
 
-/// The objects of an Interface Repository, as `ir.idl` declares them in module `CORBA`: for typed calls to a
-/// repository, and for IDL that names them. [`dynamic`] has a repository, and a client of other repositories.
+/// The interfaces of an Interface Repository, as `ir.idl` declares them in module `CORBA`, for typed calls
+/// and for IDL that refers to them. [`dynamic`] has a repository, and a client of other repositories.
 #[cfg(feature = "interface-repository")]
 pub mod interface_repository {
     #[allow(clippy::too_many_arguments, reason = "operations of the standard have up to ten")]
@@ -230,8 +230,7 @@ pub mod interface_repository {
 }
 
 standard_modules! {
-    /// Profiles, components and service contexts as `IOP.idl` declares them. [`wire`] has the types that the
-    /// ORB itself uses.
+    /// Profiles, components and service contexts as `IOP.idl` declares them. The ORB itself uses [`wire`].
     iop = "<IOP.idl>";
     /// The headers of messages as `GIOP.idl` declares them, for programs that store or display messages.
     giop = "<GIOP.idl>";

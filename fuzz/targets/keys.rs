@@ -5,12 +5,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use orb_runtime::inside::{Key, MAX_KEY_SIZE, Path, PathBuf, Place, SystemId, is_reserved};
+use orb_runtime::inside::{Key, MAX_KEY_BYTES, PoaPath, PoaPathBuf, SlotId, SystemId, is_reserved};
 use orb_runtime::poa::{LifespanPolicy, ObjectId};
 
 fuzz_target!(|data: &[u8]| {
     let Ok(key) = Key::parse(data) else {
-        assert!(is_reserved(data) || data.len() > MAX_KEY_SIZE, "whatever else is a plain key");
+        assert!(is_reserved(data) || data.len() > MAX_KEY_BYTES, "whatever else is a plain key");
         return;
     };
     assert_eq!(key.encode().as_deref(), Ok(data), "{key:?}");
@@ -23,17 +23,17 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     match key {
-        Key::Active { place, .. } | Key::Transient { poa: place, .. } => {
-            assert_eq!(Place::from_bytes(place.to_bytes()), place);
+        Key::Active { slot, .. } | Key::Transient { poa: slot, .. } => {
+            assert_eq!(SlotId::from_bytes(slot.to_bytes()), slot);
         }
         Key::Persistent { path, .. } | Key::Layered { path, .. } => names(path),
         Key::Plain(_) => assert!(!is_reserved(data)),
     }
 });
 
-fn names(path: Path<'_>) {
+fn names(path: PoaPath<'_>) {
     let Ok(names) = path.names() else { return };
-    let again = names.fold(PathBuf::default(), |path, name| match path.child(name) {
+    let again = names.fold(PoaPathBuf::default(), |path, name| match path.child(name) {
         Ok(child) => child,
         Err(error) => panic!("{name:?} came in a path, but {error}"),
     });

@@ -41,7 +41,7 @@ impl End {
         limits.max_requests = 1 << 20; // back-pressure would make the story depend on the splits
         let pool = Arc::new(BufferPool::new(POOL));
         let mut config = Config::new(role, Arc::new(limits), Arc::clone(&pool));
-        config.accept_requests = true;
+        config.accepts_requests = true;
         let conn = Connection::new(config, start);
         Self { conn, story: Vec::new(), closed: false, blocked: false, pool }
     }
@@ -110,7 +110,7 @@ impl End {
             self.turn(way, now);
         }
         assert!(self.closed, "a connection whose peer is gone comes to its end");
-        assert_eq!(self.conn.calls_waiting(), 0, "no call waits on a closed connection");
+        assert_eq!(self.conn.pending_call_count(), 0, "no call waits on a closed connection");
         assert!(self.pool.stats().held <= POOL, "the pool keeps its cap");
         self.story.push(format!("listens at {:?}", self.conn.peer().listen_points()));
     }

@@ -132,7 +132,7 @@ impl Object {
 
     /// Takes the object out of service.
     pub fn retire(&self) -> bool {
-        self.count.retire()
+        self.count.mark_deactivated()
     }
 
     pub fn is_busy(&self) -> bool {

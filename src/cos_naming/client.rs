@@ -11,14 +11,14 @@ use super::{
 };
 
 /// The number of bindings that [`Listing`] requests at a time.
-const PAGE: u32 = 1000;
+const BINDINGS_PER_PAGE: u32 = 1000;
 
-/// Access to an ORB's naming service. In the prelude.
+/// Access to an ORB's naming service. This trait is part of the prelude.
 pub trait OrbNaming {
-    /// Returns the naming service of `-ORBInitRef NameService=URL`, `OrbBuilder::init_ref` or the default.
+    /// Returns the naming service of `-ORBInitRef NameService=URL` or `OrbBuilder::init_ref`, or the default.
     ///
     /// # Errors
-    /// See [`Orb::initial`]: no URL is known, or the object there is not a naming context.
+    /// See [`Orb::initial`]: no URL is known, or the URL does not lead to a naming context.
     ///
     /// # Cancel safety
     /// Dropping the future leaves at most an open connection.
@@ -33,7 +33,8 @@ impl OrbNaming for Orb {
 
 /// A naming context whose names are texts such as `bank/accounts.index` ([`parse_name`]).
 ///
-/// Each call is one request. Dropping its future cancels the request, which may have been executed or not.
+/// # Cancel safety
+/// Dropping the future of a method cancels its current request. The service may have executed the request.
 ///
 /// ```no_run
 /// use zorb::prelude::*;
@@ -54,7 +55,7 @@ pub struct Naming {
 #[non_exhaustive]
 pub enum NamingError {
     /// The text is not a valid name.
-    #[error("`{name}` is no name: {source}")]
+    #[error("`{name}` is not a valid name: {source}")]
     Text {
         /// The text.
         name: String,
@@ -62,21 +63,21 @@ pub enum NamingError {
         source: NameTextError,
     },
     /// The service rejects the name.
-    #[error("the naming service does not take the name `{0}`")]
+    #[error("the naming service rejects the name `{0}` as invalid")]
     InvalidName(String),
-    /// A part of the name is not bound, or bound to something else.
+    /// A part of the name is not bound, or it is bound to an object instead of a context, or the reverse.
     #[error("{}", OneLine::new(&not_found(name, *why, rest)))]
     NotFound {
         /// The whole name.
         name: String,
         /// The reason.
         why: NotFoundReason,
-        /// The rest of the name, from the component that was not found.
+        /// The rest of the name, beginning with the component at which the search ended.
         rest: String,
     },
-    /// The service stopped before the end of the name, mostly because another service does not answer.
+    /// The service could not process the rest of the name, usually because another service does not answer.
     #[error(
-        "the naming service got no further than `{}` of `{name}`: go on in the context that it names, or look whether that is there",
+        "the naming service stopped before `{}` in `{name}`: continue in the context of this error, or check whether its server runs",
         OneLine::new(rest)
     )]
     CannotProceed {
@@ -87,8 +88,8 @@ pub enum NamingError {
         /// The context in which to continue.
         context: Option<NamingContextRef>,
     },
-    /// The name is bound already.
-    #[error("`{0}` is bound already: rebind it, or unbind it first")]
+    /// The name is already bound.
+    #[error("`{0}` is already bound: rebind it, or unbind it first")]
     AlreadyBound(String),
     /// The name is bound to nil.
     #[error("`{0}` is bound to nil")]
@@ -109,7 +110,7 @@ pub enum NamingError {
 fn not_found(name: &str, why: NotFoundReason, rest: &str) -> String {
     match why {
         NotFoundReason::MissingNode => match missing_context(name, rest) {
-            Some(context) => format!("`{name}`: there is no context `{context}`: make it first"),
+            Some(context) => format!("`{name}`: there is no context `{context}`: create it first"),
             None => format!("nothing is bound to `{name}`"),
         },
         NotFoundReason::NotContext => {
@@ -120,13 +121,13 @@ fn not_found(name: &str, why: NotFoundReason, rest: &str) -> String {
     }
 }
 
-/// Returns the missing context in a name, unless the name itself is missing or `rest` is invalid.
+/// Returns the name of the missing context, unless only the last component of the name is missing.
 fn missing_context(name: &str, rest: &str) -> Option<String> {
     let left = parse_name(rest).ok()?.len();
     if left < 2 { None } else { part_at_fault(name, rest) }
 }
 
-/// Returns a name up to the first component of its remaining part.
+/// Returns a name up to and including the first component of `rest`, where the search ended.
 fn part_at_fault(name: &str, rest: &str) -> Option<String> {
     let (name, left) = (parse_name(name).ok()?, parse_name(rest).ok()?.len());
     let end = name.len().checked_sub(left.checked_sub(1)?)?;
@@ -134,7 +135,7 @@ fn part_at_fault(name: &str, rest: &str) -> Option<String> {
 }
 
 impl NamingError {
-    /// Returns the missing context, if that is the reason. [`Naming::make_contexts`] creates it.
+    /// Returns the name of the missing context, if this is the reason. [`Naming::make_contexts`] creates it.
     #[must_use]
     pub fn missing_context(&self) -> Option<String> {
         match self {
@@ -145,7 +146,7 @@ impl NamingError {
 }
 
 impl Naming {
-    /// Creates a client for the names of that context.
+    /// Creates a client for names in `context`.
     #[must_use]
     pub fn new(context: NamingContextRef) -> Self {
         Self { context }
@@ -167,35 +168,35 @@ impl Naming {
         found.narrow().await.map_err(|source| NamingError::Narrow { name: name.to_owned(), source })
     }
 
-    /// Binds an object to a free name. All components except the last must be existing contexts.
+    /// Binds an object to a name that is not bound. All components except the last must be existing contexts.
     ///
     /// # Errors
-    /// [`NamingError::AlreadyBound`] among others.
+    /// [`NamingError`], such as [`NamingError::AlreadyBound`].
     pub async fn bind(&self, name: &str, object: &impl Reference) -> Result<(), NamingError> {
         self.context.bind(&parse(name)?, object.to_object()).await.map_err(|error| failed(name, error))
     }
 
-    /// Binds an object to a name, replacing the object bound to it.
+    /// Binds an object to a name. Replaces the object that is bound to the name, if there is one.
     ///
     /// # Errors
-    /// [`NamingError::NotFound`] with `NotObject` if a context is bound to the name, among others.
+    /// [`NamingError`]. If a context is bound to the name, it is [`NamingError::NotFound`] with `NotObject`.
     pub async fn rebind(&self, name: &str, object: &impl Reference) -> Result<(), NamingError> {
         self.context.rebind(&parse(name)?, object.to_object()).await.map_err(|error| failed(name, error))
     }
 
-    /// Binds a context, of this service or of another one. Names can lead through it.
+    /// Binds a context, which may belong to another naming service. Longer names can then lead through it.
     ///
     /// # Errors
-    /// [`NamingError::AlreadyBound`] among others.
+    /// [`NamingError`], such as [`NamingError::AlreadyBound`].
     pub async fn bind_context(&self, name: &str, context: &NamingContextRef) -> Result<(), NamingError> {
         let bound = self.context.bind_context(&parse(name)?, context.clone()).await;
         bound.map_err(|error| failed(name, error))
     }
 
-    /// Binds a context to a name, replacing the context bound to it.
+    /// Binds a context to a name. Replaces the context that is bound to the name, if there is one.
     ///
     /// # Errors
-    /// [`NamingError::NotFound`] with `NotContext` if an object is bound to the name, among others.
+    /// [`NamingError`]. If an object is bound to the name, it is [`NamingError::NotFound`] with `NotContext`.
     pub async fn rebind_context(&self, name: &str, context: &NamingContextRef) -> Result<(), NamingError> {
         let bound = self.context.rebind_context(&parse(name)?, context.clone()).await;
         bound.map_err(|error| failed(name, error))
@@ -204,15 +205,15 @@ impl Naming {
     /// Removes the binding of a name. The bound object or context continues to exist.
     ///
     /// # Errors
-    /// [`NamingError::NotFound`] among others.
+    /// [`NamingError`], such as [`NamingError::NotFound`].
     pub async fn unbind(&self, name: &str) -> Result<(), NamingError> {
         self.context.unbind(&parse(name)?).await.map_err(|error| failed(name, error))
     }
 
-    /// Returns the context with this name. It and the contexts in its path are created if necessary.
+    /// Returns the context with this name. Creates it and the contexts in its path if necessary.
     ///
     /// # Errors
-    /// [`NamingError::NotFound`] with `NotContext` if an object is in the path, among others.
+    /// [`NamingError`]: for an object in the path, [`NamingError::NotFound`] with `NotContext`.
     pub async fn make_contexts(&self, name: &str) -> Result<Self, NamingError> {
         let parts = parse(name)?;
         for end in 1..=parts.len() {
@@ -224,7 +225,7 @@ impl Naming {
         self.enter(name).await
     }
 
-    /// Returns the context with that name.
+    /// Returns the context with this name.
     ///
     /// # Errors
     /// [`NamingError`].
@@ -235,65 +236,65 @@ impl Naming {
     /// Lists the bindings of this context, page by page.
     #[must_use]
     pub fn list(&self) -> Listing {
-        Listing { state: State::Begin(self.context.clone()) }
+        Listing { state: ListingState::NotStarted(self.context.clone()) }
     }
 }
 
 /// The bindings of a context, in pages: see [`Naming::list`].
 #[derive(Debug)]
 pub struct Listing {
-    state: State,
+    state: ListingState,
 }
 
 #[derive(Debug)]
-enum State {
-    Begin(NamingContextRef),
-    Further(BindingIteratorRef),
+enum ListingState {
+    NotStarted(NamingContextRef),
+    Started(BindingIteratorRef),
     Done,
 }
 
 impl Listing {
-    /// Returns the next bindings with their names as text. Empty if [`is_done`](Self::is_done).
+    /// Returns the next bindings with their names as text. The result is empty after the last page.
     ///
     /// # Errors
-    /// The exception of the call. OBJECT_NOT_EXIST if the service dropped an unused iterator.
+    /// The exception of the call: OBJECT_NOT_EXIST if the service has dropped the unused listing.
     ///
     /// # Cancel safety
-    /// A requested page is lost.
+    /// If the future is dropped, the requested page is lost.
     pub async fn page(&mut self) -> Result<Vec<(String, BindingType)>, SystemException> {
         let page = match &self.state {
-            State::Begin(context) => {
-                let (page, further) = context.list(PAGE).await?;
-                self.state = further.map_or(State::Done, State::Further);
+            ListingState::NotStarted(context) => {
+                let (page, further) = context.list(BINDINGS_PER_PAGE).await?;
+                self.state = further.map_or(ListingState::Done, ListingState::Started);
                 page
             }
-            State::Further(iterator) => {
-                let (more, page) = iterator.next_n(PAGE).await?;
+            ListingState::Started(iterator) => {
+                let (more, page) = iterator.next_n(BINDINGS_PER_PAGE).await?;
                 if !more {
-                    // If this call does not arrive, the iterator ends by itself.
+                    // If this call fails, the service drops the iterator after a timeout.
                     let _ = iterator.destroy().await;
-                    self.state = State::Done;
+                    self.state = ListingState::Done;
                 }
                 page
             }
-            State::Done => Vec::new(),
+            ListingState::Done => Vec::new(),
         };
         let text = |binding: Binding| (print_name(&binding.binding_name), binding.binding_type);
         Ok(page.into_iter().map(text).collect())
     }
 
-    /// Returns whether all bindings were returned. Before that a page may be empty.
+    /// Returns whether all bindings were returned. Pages may be empty even before that.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        matches!(self.state, State::Done)
+        matches!(self.state, ListingState::Done)
     }
 
-    /// Drops the remaining bindings, so that the service need not keep its iterator until it times out.
+    /// Ends the listing. An unfinished listing occupies memory of the service until a timeout.
     ///
     /// # Cancel safety
-    /// The service may keep its iterator.
+    /// If the future is dropped, the service may keep its iterator until a timeout.
     pub async fn close(&mut self) {
-        if let State::Further(iterator) = std::mem::replace(&mut self.state, State::Done) {
+        if let ListingState::Started(iterator) = std::mem::replace(&mut self.state, ListingState::Done) {
             let _ = iterator.destroy().await;
         }
     }
@@ -318,7 +319,7 @@ fn parse(name: &str) -> Result<Vec<NameComponent>, NamingError> {
     parse_name(name).map_err(|source| NamingError::Text { name: name.to_owned(), source })
 }
 
-/// Converts the exceptions of an operation, with the name that it was called with.
+/// Converts an exception of an operation. `name` is the name with which the operation was called.
 fn failed(name: &str, error: impl Into<Raised>) -> NamingError {
     let name = name.to_owned();
     match error.into() {
@@ -332,6 +333,7 @@ fn failed(name: &str, error: impl Into<Raised>) -> NamingError {
     }
 }
 
+/// An exception of any operation of a naming context.
 enum Raised {
     NotFound(naming_context::NotFound),
     CannotProceed(naming_context::CannotProceed),
@@ -340,7 +342,7 @@ enum Raised {
     System(SystemException),
 }
 
-/// Each operation has an exception type of its own.
+/// Implements the conversions to [`Raised`], because each operation has its own error type.
 macro_rules! raised {
     ($($error:ident $(with $bound:ident)?,)*) => {$(
         impl From<naming_context::$error> for Raised {

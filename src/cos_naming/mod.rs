@@ -1,9 +1,10 @@
-//! The naming service: interfaces, names as text, and a client, such as `orb.naming().await?.bind("a/b",
-//! &x)`.
+//! The naming service: its interfaces, names as text, and a client. For example,
+//! `orb.naming().await?.bind("a/b", &x)` binds an object to a name.
 //!
-//! IDL that includes `<CosNaming.idl>` shares these types. If a file of the user has that name, the option
-//! `extern("::CosNaming" = ::zorb::cos_naming)` has the same effect. The service itself is the crate
-//! `cos-naming`; any other ORB's service can be used as well.
+//! IDL that includes `<CosNaming.idl>` uses these types. If the IDL instead includes a file `CosNaming.idl`
+//! of its own, the option `extern("::CosNaming" = ::zorb::cos_naming)` of `zorb::idl!` has the same effect.
+//!
+//! The crate `cos-naming` is a naming service. The naming services of other ORBs can be used as well.
 
 mod client;
 
@@ -17,14 +18,13 @@ pub use orb_runtime::wire::{NameText, NameTextError};
 pub use stubs::cos_naming::*;
 
 impl NameComponent {
-    /// Creates a component with that id and kind, either of which may be empty.
+    /// Creates a component from an id and a kind. Each of them may be empty.
     pub fn new(id: impl Into<String>, kind: impl Into<String>) -> Self {
         Self { id: id.into(), kind: kind.into() }
     }
 }
 
-/// Parses a name from text: `a.kind/b`, with `\` before a slash, dot or backslash that belongs to a
-/// component.
+/// Parses a name such as `a.kind/b`. A `\` escapes a slash, dot or backslash in a component.
 ///
 /// ```
 /// use zorb::cos_naming::{NameComponent, parse_name, print_name};
@@ -36,14 +36,14 @@ impl NameComponent {
 /// ```
 ///
 /// # Errors
-/// [`NameTextError`], with the invalid character; a naming service raises `InvalidName`.
+/// The text is not a valid name. A naming service would raise `InvalidName` for it.
 #[doc(alias = "to_name")]
 pub fn parse_name(text: &str) -> Result<Name, NameTextError> {
     let NameText { components } = text.parse()?;
     Ok(components.into_iter().map(|(id, kind)| NameComponent { id, kind }).collect())
 }
 
-/// Returns a name as text that [`parse_name`] reads. Empty for a name without components.
+/// Returns a name as text that [`parse_name`] can parse. For a name without components, the text is empty.
 #[must_use]
 #[doc(alias = "to_string")]
 pub fn print_name(name: &[NameComponent]) -> String {

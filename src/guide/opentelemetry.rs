@@ -19,8 +19,8 @@ mod opentelemetry {
         #[derive(Clone, Copy, Debug, PartialEq)]
         pub struct TraceId(pub [u8; 16]);
         impl TraceId {
-            pub const fn from_bytes(octets: [u8; 16]) -> Self {
-                TraceId(octets)
+            pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+                TraceId(bytes)
             }
             pub const fn to_bytes(self) -> [u8; 16] {
                 self.0
@@ -29,8 +29,8 @@ mod opentelemetry {
         #[derive(Clone, Copy, Debug, PartialEq)]
         pub struct SpanId(pub [u8; 8]);
         impl SpanId {
-            pub const fn from_bytes(octets: [u8; 8]) -> Self {
-                SpanId(octets)
+            pub const fn from_bytes(bytes: [u8; 8]) -> Self {
+                SpanId(bytes)
             }
             pub const fn to_bytes(self) -> [u8; 8] {
                 self.0

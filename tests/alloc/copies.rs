@@ -62,7 +62,7 @@ async fn steady(two: &Two, n: u64, send: impl AsyncFn(&bulk::SinkRef)) -> (u64, 
             send(&two.sink).await;
         }
         two.sink.settle().await.unwrap();
-        (two.client.stats().copied_out, two.server.stats().copied)
+        (two.client.stats().bytes_copied_out, two.server.stats().bytes_copied_in)
     };
     let before = round(n).await;
     let after = round(n).await;

@@ -273,9 +273,9 @@ async fn the_gateway_copies_no_payload() {
         let messages = 2 * (N + 1) * (sizes.len() as u64 + 1);
         // Batches are written some time after their replies are queued: one round may be counted before or
         // after.
-        let sent = after.copied_out - before.copied_out;
+        let sent = after.bytes_copied_out - before.bytes_copied_out;
         assert!(sent <= messages * CONTROL, "sent: {sent}");
-        let received = after.copied - before.copied;
+        let received = after.bytes_copied_in - before.bytes_copied_in;
         assert!(received <= messages * CONTROL, "received: {received}");
 
         for size in [5000, 64 * 1024, 100_000, 1 << 20] {
@@ -287,7 +287,10 @@ async fn the_gateway_copies_no_payload() {
                 }
                 three.store.settle().await.unwrap();
                 let after = three.gateway.stats();
-                (after.copied - before.copied, after.copied_out - before.copied_out)
+                (
+                    after.bytes_copied_in - before.bytes_copied_in,
+                    after.bytes_copied_out - before.bytes_copied_out,
+                )
             };
             round().await;
             let (received, sent) = round().await;

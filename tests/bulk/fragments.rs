@@ -108,7 +108,7 @@ async fn requests_replies_and_exceptions_of_every_size_come_whole() {
     for orb in [&client, &server] {
         let stats = orb.stats();
         assert!(stats.messages_out > 1000, "they leave in fragments: {stats:?}");
-        assert_eq!((stats.strays, stats.refused), (0, 0));
+        assert_eq!((stats.stray_messages, stats.requests_refused), (0, 0));
     }
     transport::assert_used(&client);
 }
@@ -132,7 +132,7 @@ async fn large_and_small_calls_of_one_connection_go_side_by_side() {
     for call in large {
         assert!(call.await.unwrap());
     }
-    assert_eq!(client.stats().strays, 0);
+    assert_eq!(client.stats().stray_messages, 0);
 }
 
 #[tokio::test]
@@ -166,7 +166,7 @@ async fn calls_given_up_in_the_middle_leave_nothing_behind() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(held.load(Ordering::Relaxed), 0, "those that came whole were cancelled");
-    assert_eq!((client.stats().strays, server.stats().refused), (0, 0));
+    assert_eq!((client.stats().stray_messages, server.stats().requests_refused), (0, 0));
     server.shutdown().await;
 }
 

@@ -320,7 +320,7 @@ async fn a_fan_out_has_one_deadline_for_all() {
         let nap = naps[index.fetch_add(1, Ordering::SeqCst)];
         async move { meter.read(nap).await }
     })
-    .at_once(2)
+    .max_concurrent(2)
     .await;
     assert!(begun.elapsed() < Duration::from_millis(110), "{:?}", begun.elapsed());
     assert_eq!(answers[0].result, Ok(1));
@@ -344,7 +344,7 @@ async fn a_fan_out_calls_no_more_at_once_than_it_may() {
     let (all, counts) = meters(&orbs, &values).await;
     let answers =
         fan_out(&all, Duration::from_secs(60), |meter: MeterRef| async move { meter.read(5).await })
-            .at_once(7)
+            .max_concurrent(7)
             .await;
     assert!(answers.iter().all(|answer| answer.result == Ok(1)));
     assert_eq!(counts.most.load(Ordering::SeqCst), 7);

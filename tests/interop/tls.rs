@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use ::zorb::tls::{ClientCertificates, Identity, Outgoing, Tls, Trust};
+use ::zorb::tls::{ClientCertificates, Identity, OutgoingTls, Tls, Trust};
 use ::zorb::wire::{Ior, Version};
 
 use super::zorb::checks::{Way, client_at, drive};
@@ -37,7 +37,7 @@ impl Papers {
             .identity(Identity::pem(certificate, key))
             .trust(Trust::file(&self.ca))
             .client_certificates(ClientCertificates::Required)
-            .outgoing(Outgoing::Required)
+            .outgoing(OutgoingTls::Required)
             .build()
             .expect("good certificates")
     }
@@ -101,7 +101,7 @@ async fn their_server(orb: Foreign) {
     assert!(ior.iiop_profiles().any(|profile| profile.secure_address().is_some()), "a port for TLS");
 
     // Without a certificate there is no answer.
-    let anonymous = Tls::builder().trust(Trust::file(&papers.ca)).outgoing(Outgoing::Required);
+    let anonymous = Tls::builder().trust(Trust::file(&papers.ca)).outgoing(OutgoingTls::Required);
     let anonymous = anonymous.build().expect("a good CA");
     let stranger = test_support::transport::builder().tls(anonymous).build().await.expect("a client");
     let peer: PeerRef = stranger.resolve_unchecked(&server.ior).await.expect("a reference");

@@ -91,8 +91,8 @@ fn figures_of_pool_and_copies_reach_the_facade() {
             assert_eq!(kept.counter("zorb_messages_sent_total"), 20);
             assert!(kept.counter("zorb_received_bytes_total") > 2_000_000);
             assert_eq!(kept.counter("zorb_received_bytes_total"), kept.counter("zorb_sent_bytes_total"));
-            assert_eq!(kept.counter("zorb_copied_received_bytes_total"), both(|stats| stats.copied));
-            assert_eq!(kept.counter("zorb_copied_sent_bytes_total"), both(|stats| stats.copied_out));
+            assert_eq!(kept.counter("zorb_copied_received_bytes_total"), both(|stats| stats.bytes_copied_in));
+            assert_eq!(kept.counter("zorb_copied_sent_bytes_total"), both(|stats| stats.bytes_copied_out));
             assert!(kept.counter("zorb_copied_sent_bytes_total") > 0);
             assert_eq!(kept.gauge("zorb_connections"), 2.0);
             assert_eq!(kept.gauge("zorb_pool_cap_bytes"), f64::from(4 << 20));
@@ -244,7 +244,7 @@ fn handshakes_are_counted_by_what_came_of_them() {
                     ("failures", 3, stats.iter().map(|stats| stats.tls_failures).sum()),
                     ("plaintext", 1, stats.iter().map(|stats| stats.tls_plaintext).sum()),
                     ("misdirected", 1, stats.iter().map(|stats| stats.tls_misdirected).sum()),
-                    ("shed", 1, stats.iter().map(|stats| stats.tls_shed).sum()),
+                    ("shed", 1, stats.iter().map(|stats| stats.tls_rejected_by_limit).sum()),
                 ]
             };
             // The server's side of each is counted when it notices the end.

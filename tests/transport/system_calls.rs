@@ -50,7 +50,7 @@ async fn count(work: impl AsyncFn(&SinkRef)) -> (Calls, Calls) {
     let so_far = || {
         [&client, &server].map(|orb| {
             let stats = orb.stats();
-            Calls { reads: stats.reads, writes: stats.writes, enters: orb.transport_stats().enters }
+            Calls { reads: stats.reads, writes: stats.writes, enters: orb.transport_stats().enter_calls }
         })
     };
     work(&sink).await;

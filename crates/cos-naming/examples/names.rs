@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             let orb = builder.start_paused().build().await?;
             let names = Server::builder(store).serve(&orb)?;
             for endpoint in orb.endpoints() {
-                println!("-ORBInitRef NameService=corbaloc:iiop:1.2@{endpoint}/{}", cos_naming::KEY);
+                println!("-ORBInitRef NameService=corbaloc:iiop:1.2@{endpoint}/{}", cos_naming::DEFAULT_KEY);
             }
             println!("{}", names.root());
             orb.run_until(zorb::signal::shutdown()).await?;

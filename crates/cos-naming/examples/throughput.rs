@@ -252,8 +252,8 @@ fn request(out: &mut Vec<u8>, id: usize, operation: &str, name: &[(String, &str)
     long(out, id);
     // A reply is expected; the object by its key.
     out.extend_from_slice(&[3, 0, 0, 0, 0, 0]);
-    long(out, cos_naming::KEY.len());
-    out.extend_from_slice(cos_naming::KEY.as_bytes());
+    long(out, cos_naming::DEFAULT_KEY.len());
+    out.extend_from_slice(cos_naming::DEFAULT_KEY.as_bytes());
     string(out, operation);
     long(out, 0);
     align(out, 8);

@@ -1,5 +1,6 @@
-//! Import of the data file of omniNames, the naming service of omniORB. The file is a log with one change in
-//! each line, since the first start of omniNames or since its last checkpoint.
+//! Import of the data file of omniNames, the naming service of omniORB.
+//!
+//! The file is a log with one change in each line. It begins with the last checkpoint, if there is one.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -25,19 +26,19 @@ pub struct ImportSummary {
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// The text is not in omniNames' format. Nothing was changed.
+    /// The text is not in omniNames' format. The store was not changed.
     #[error("line {line}: {reason}")]
     Line {
-        /// The number of the line; the first is 1.
+        /// The number of the line. The first line has number 1.
         line: usize,
         /// The error in the line.
         reason: &'static str,
     },
-    /// A name of the root context is bound already. Names imported before it are in the store.
+    /// A name of the root context is bound already. Names that were imported before it remain in the store.
     #[error("`{0}` is bound already: import into a store without names, or unbind it first")]
     AlreadyBound(Key),
-    /// The store refuses a name.
-    #[error("the store refuses `{key}`: {refusal:?}")]
+    /// The store rejected a name. Names that were imported before it remain in the store.
+    #[error("the store rejected `{key}`: {refusal:?}")]
     Refused {
         /// The name.
         key: Key,
@@ -49,22 +50,23 @@ pub enum ImportError {
     Store(#[from] StoreError),
 }
 
-/// The number of changes that are made concurrently, so that they share disk synchronizations.
+/// The maximum number of changes that are made concurrently, so that they share synchronizations of the disk.
 const MAX_CONCURRENT_CHANGES: usize = 1000;
 
-/// Imports the names of omniNames into a store. `file` is the contents of its data file,
-/// `omninames-HOST.dat`, or of the log of older versions. Lines that are not in UTF-8 are read as ISO 8859-1,
-/// omniNames' native code set.
+/// Imports the names of omniNames into a store.
 ///
-/// The bindings of the root context of omniNames are added to the root context of the store. A new context is
-/// created for each other context, even if no name leads to it. Clients that have a reference to a context of
-/// omniNames must resolve its name again.
+/// `file` is the contents of the data file of omniNames, `omninames-HOST.dat`, or of the log of its older
+/// versions. Lines that are not in UTF-8 are read as ISO 8859-1, omniNames' native code set.
+///
+/// The bindings of the root context of omniNames are added to the root context of the store. For each other
+/// context of omniNames, a new context is created, even if no name leads to it. Clients that have a reference
+/// to a context of omniNames must resolve its name again.
 ///
 /// Stop omniNames first, because its later changes are not imported.
 ///
 /// # Errors
-/// [`ImportError::Line`] if the text is truncated or not in omniNames' format. Nothing is changed then. After
-/// other errors, a part of the names may be in the store.
+/// [`ImportError::Line`] if the text is truncated or not in omniNames' format. The store is then not changed.
+/// After other errors, some of the names may be in the store.
 pub async fn import_omninames<S: Store>(store: &Arc<S>, file: &[u8]) -> Result<ImportSummary, ImportError> {
     let log = Log::read(file)?;
     let mut summary = ImportSummary::default();
@@ -88,7 +90,7 @@ pub async fn import_omninames<S: Store>(store: &Arc<S>, file: &[u8]) -> Result<I
             let target = match (binding.binding_type, imported_context) {
                 (BindingType::Nobject, _) => Target::Object(binding.object.clone()),
                 (BindingType::Ncontext, Some(id)) => Target::Context(*id),
-                (BindingType::Ncontext, None) => Target::Foreign(binding.object.clone()),
+                (BindingType::Ncontext, None) => Target::RemoteContext(binding.object.clone()),
             };
             changes.push(Change::Bind {
                 context,
@@ -108,7 +110,7 @@ pub async fn import_omninames<S: Store>(store: &Arc<S>, file: &[u8]) -> Result<I
     Ok(summary)
 }
 
-/// Starts all changes before it waits for the first one.
+/// Makes changes concurrently. Returns their results in the same order.
 async fn make_concurrently<S: Store>(
     store: &Arc<S>,
     changes: impl Iterator<Item = Change>,
@@ -136,19 +138,21 @@ fn import_error(error: ChangeError, change: Option<&Change>) -> ImportError {
             ImportError::Refused { key: key.clone(), refusal }
         }
         (ChangeError::Refused(refusal), _) => {
-            StoreError::new(format_args!("it refused to create a context: {refusal:?}")).into()
+            StoreError::new(format_args!("it rejected the creation of a context: {refusal:?}")).into()
         }
     }
 }
 
 struct Log {
-    /// The bindings of each context. The key of a context is the end of its object key.
+    /// The bindings of each context, by the context key: the end of the context's object key ([`key_end`]).
     contexts: HashMap<Vec<u8>, HashMap<Key, LoggedBinding>>,
 }
 
 struct LoggedBinding {
     binding_type: BindingType,
+    /// The CDR encapsulation of the IOR, or no bytes for a nil reference.
     object: Bytes,
+    /// The end of the object key. For a context of omniNames, this is its key in [`Log::contexts`].
     context_key: Option<Vec<u8>>,
 }
 
@@ -174,8 +178,8 @@ impl Log {
     }
 
     fn apply_line(&mut self, line: &str) -> Result<(), &'static str> {
-        let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
-        match verb {
+        let (command, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match command {
             // The address of omniNames and the common prefix of its object keys are not needed.
             "port" | "persistent" | "" => {}
             "create" => {
@@ -186,7 +190,7 @@ impl Log {
             "destroy" => {
                 let context =
                     context_key(rest).ok_or("`destroy` must be followed by the IOR of a context")?;
-                // After an error omniNames may log the destruction of a context twice.
+                // After an error, omniNames may log the destruction of a context twice.
                 self.contexts.remove(&context);
             }
             "bind" => {
@@ -229,13 +233,13 @@ impl Log {
     }
 }
 
-/// Returns the end of the object key in the IOR of a context. The line `create` contains the same bytes.
+/// Returns the context key from the IOR of a context: the end of its object key, as in a `create` line.
 fn context_key(text: &str) -> Option<Vec<u8>> {
     let ior: Ior = text.parse().ok()?;
     Some(key_end(ior.iiop_profile()?.object_key.as_slice()).to_vec())
 }
 
-/// Returns the end of an object key after a byte FF, the name of a persistent POA and a NUL, if it has these.
+/// Returns an object key without the prefix of persistent POAs: a byte FF, the name of the POA and a NUL.
 fn key_end(key: &[u8]) -> &[u8] {
     match key {
         [0xFF, rest @ ..] => {
@@ -245,7 +249,7 @@ fn key_end(key: &[u8]) -> &[u8] {
     }
 }
 
-/// Decodes hexadecimal digits. Returns `None` if there are none, or an odd number.
+/// Decodes hexadecimal digits. Returns `None` if `digits` is empty, has odd length, or has other characters.
 fn hex_bytes(digits: &str) -> Option<Vec<u8>> {
     let digits: Vec<u8> =
         digits.trim().chars().map(|c| c.to_digit(16)?.try_into().ok()).collect::<Option<_>>()?;
@@ -254,7 +258,7 @@ fn hex_bytes(digits: &str) -> Option<Vec<u8>> {
         .then(|| pairs.map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect())
 }
 
-/// Splits a line at spaces. A backslash escapes a space and a backslash, and starts escape sequences of C.
+/// Splits a line at spaces. A backslash starts an escape sequence of C, or escapes another character.
 fn split_fields(rest: &str) -> Result<Vec<String>, &'static str> {
     let mut fields = vec![String::new()];
     let mut chars = rest.chars();

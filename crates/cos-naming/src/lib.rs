@@ -1,8 +1,10 @@
-//! The OMG's Naming Service for zorb: complete `NamingContext` and `NamingContextExt` interfaces. A name is
-//! bound to an object, to another context, or to a group of objects of which each caller gets one.
+//! The OMG's Naming Service for zorb, with complete `NamingContext` and `NamingContextExt` interfaces.
 //!
-//! [`Server`] serves the contents of a [`store`]. Clients do not need this crate: `zorb::cos_naming` has the
-//! interfaces, and `orb.naming()` returns the service. Clients that use groups need [`zorb_naming`].
+//! A name is bound to an object, to another context, or to a group of objects, of which each client gets one.
+//!
+//! [`Server`] serves the contents of a [`store`]. Clients do not need this crate, unless they manage groups
+//! with the interfaces of [`zorb_naming`]: `zorb::cos_naming` has the OMG's interfaces, and `orb.naming()`
+//! returns a reference to the service.
 //!
 //! `docs/NAMING.md` in zorb's repository describes how to run the service.
 #![forbid(unsafe_code)]
@@ -18,5 +20,5 @@ mod stubs {
     zorb::idl!("idl/Bootstrap.idl", no_warnings);
 }
 
-pub use server::{KEY, PORT, ServeError, Server, ServerBuilder};
+pub use server::{DEFAULT_KEY, PORT, ServeError, Server, ServerBuilder};
 pub use stubs::zorb_naming;

@@ -9,15 +9,15 @@ use zorb::poa::PoaError;
 use zorb::{ActivateError, Orb, Reference, Servant};
 
 use crate::servant::{
-    BOOTSTRAP_KEY, BootstrapServant, ContextLocator, ContextServant, IteratorServant, Options, ServedObjects,
-    Service,
+    BOOTSTRAP_KEY, BootstrapServant, ContextLocator, ContextServant, IteratorServant, ServedObjects, Service,
+    ServiceOptions,
 };
 use crate::store::Store;
 use crate::stubs::bootstrap::InitialReferencesRef;
 use crate::zorb_naming::BalancedContextRef;
 
 /// The default object key of the root context, and the name of its initial reference.
-pub const KEY: &str = "NameService";
+pub const DEFAULT_KEY: &str = "NameService";
 
 /// The standard TCP port of naming services.
 pub const PORT: u16 = 2809;
@@ -38,13 +38,14 @@ pub const PORT: u16 = 2809;
 /// # Ok(()) }
 /// ```
 ///
-/// References to its contexts stay valid after a restart of the server if it listens at the same address and
-/// has the same store. Contexts use no resources while they are not called.
+/// References to the contexts of the service stay valid after a restart if the ORB listens at the same
+/// address and the service has the same store and key.
 ///
-/// By default a reply has at most 10,000 bindings and 1 MiB. There are at most 1024 iterators, and an
-/// iterator that is not used for five minutes is dropped. Names have up to 256 components of up to 16 KiB
-/// each. The contexts in a name may belong to other services. The service then calls the next service for the
-/// rest of the name, with a timeout of ten seconds. A name may lead through up to 16 services.
+/// By default, a reply has at most 10,000 bindings and about 1 MiB. There are at most 1024 iterators. An
+/// iterator that is not used for five minutes is dropped. Names have up to 256 components of up to 16 KiB.
+///
+/// A component of a name may be bound to a context of another service. This service then calls the other one
+/// for the rest of the name, with a timeout of ten seconds. A name may lead through up to 16 other services.
 #[must_use = "the service ends when this is dropped"]
 pub struct Server<S: Store> {
     service: Arc<Service<S>>,
@@ -60,37 +61,37 @@ pub struct ServerBuilder<S> {
     store: S,
     key: String,
     bootstrap: bool,
-    options: Options,
+    options: ServiceOptions,
 }
 
-/// The reason why names cannot be served.
+/// The reason why a naming service cannot be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// Another naming service of the ORB uses the key, or the ORB has shut down.
+    /// Another naming service of the ORB has the same key, or the ORB has been shut down.
     #[error("cannot create the object adapter of the naming service: {0}")]
     Poa(#[from] PoaError),
-    /// Another object uses the key, or the ORB has shut down.
-    #[error("cannot activate the root context of the naming service: {0}")]
+    /// Another object has the key of the root context or the key `INIT`, or the ORB has been shut down.
+    #[error("cannot activate the root context or the bootstrap object of the naming service: {0}")]
     Key(#[from] ActivateError),
 }
 
 impl<S: Store> Server<S> {
     /// Creates the configuration of a service for the contents of a store.
     pub fn builder(store: S) -> ServerBuilder<S> {
-        let options = Options {
+        let options = ServiceOptions {
             max_page_bindings: 10_000,
             max_page_bytes: 1024 * 1024,
             max_iterators: 1024,
             iterator_timeout: Duration::from_secs(300),
-            foreign_timeout: Duration::from_secs(10),
-            report_timeout: Duration::from_secs(60),
-            max_decoded: 100_000,
+            remote_timeout: Duration::from_secs(10),
+            load_report_timeout: Duration::from_secs(60),
+            max_decoded_references: 100_000,
         };
-        ServerBuilder { store, key: KEY.to_owned(), bootstrap: false, options }
+        ServerBuilder { store, key: DEFAULT_KEY.to_owned(), bootstrap: false, options }
     }
 
-    /// Returns the root context: `corbaloc::HOST:PORT/NameService`.
+    /// Returns the root context. Its URL is `corbaloc::HOST:PORT/NameService` by default.
     #[must_use]
     pub fn root(&self) -> &NamingContextExtRef {
         &self.root
@@ -102,7 +103,7 @@ impl<S: Store> Server<S> {
         &self.service.store
     }
 
-    /// Returns the number of iterators.
+    /// Returns the number of iterators that exist now.
     #[must_use]
     pub fn iterators(&self) -> usize {
         self.service.iterators.count()
@@ -110,35 +111,37 @@ impl<S: Store> Server<S> {
 }
 
 impl<S: Store> ServerBuilder<S> {
-    /// Sets the object key of the root context, `NameService` by default. Services of one ORB need different
-    /// keys. The references to the contexts contain the key.
+    /// Sets the object key of the root context, `NameService` by default. All naming services of an ORB must
+    /// have different keys. References to all contexts contain the key.
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = key.into();
         self
     }
 
-    /// Sets whether the server supports Sun's bootstrap protocol too, `false` by default. Java programs with
-    /// `-ORBInitialHost` and `-ORBInitialPort`, and JNDI addresses such as `iiop://HOST:PORT`, find the root
-    /// context by this protocol. Its object, with the key `INIT`, returns the root context under the name
-    /// [`key`](Self::key), and the initial references of the ORB. It returns nil for unknown names.
+    /// Sets whether the service also supports Sun's bootstrap protocol, `false` by default.
+    ///
+    /// Java programs with `-ORBInitialHost` and `-ORBInitialPort`, and JNDI addresses such as
+    /// `iiop://HOST:PORT`, find the root context by this protocol. It defines an object with the key `INIT`,
+    /// which returns references by name: the root context under the name [`key`](Self::key), and the initial
+    /// references of the ORB. It returns nil for unknown names.
     pub fn bootstrap(mut self, is_enabled: bool) -> Self {
         self.bootstrap = is_enabled;
         self
     }
 
-    /// Sets the maximum number of bindings in a reply, 10,000 by default. An iterator returns the rest.
-    pub fn max_page(mut self, bindings: usize) -> Self {
+    /// Sets the maximum number of bindings in a reply, 10,000 by default. An iterator returns further ones.
+    pub fn max_page_bindings(mut self, bindings: usize) -> Self {
         self.options.max_page_bindings = bindings.max(1);
         self
     }
 
-    /// Sets the approximate maximum size of a reply with bindings in bytes, 1 MiB by default.
+    /// Sets the approximate maximum size, in bytes, of a reply with bindings. The default is 1 MiB.
     pub fn max_page_bytes(mut self, bytes: usize) -> Self {
         self.options.max_page_bytes = bytes;
         self
     }
 
-    /// Sets the maximum number of iterators, 1024 by default. A new one replaces the least recently used.
+    /// Sets the maximum number of iterators, 1024 by default. A further one replaces the least recently used.
     pub fn max_iterators(mut self, iterators: usize) -> Self {
         self.options.max_iterators = iterators;
         self
@@ -151,30 +154,30 @@ impl<S: Store> ServerBuilder<S> {
         self
     }
 
-    /// Sets the timeout of calls to other services for the rest of a name, ten seconds by default. After this
-    /// time the client receives `CannotProceed` with the context of the other service.
-    pub fn foreign_timeout(mut self, timeout: Duration) -> Self {
-        self.options.foreign_timeout = timeout;
+    /// Sets the timeout of calls to another naming service for the rest of a name, ten seconds by default.
+    /// After this time, the client receives `CannotProceed` with the context of the other service.
+    pub fn remote_timeout(mut self, timeout: Duration) -> Self {
+        self.options.remote_timeout = timeout;
         self
     }
 
-    /// Sets how long the load reported by a member of a group is valid, one minute by default.
-    pub fn report_timeout(mut self, timeout: Duration) -> Self {
-        self.options.report_timeout = timeout;
+    /// Sets for how long the load that a group's member has reported is valid. The default is one minute.
+    pub fn load_report_timeout(mut self, timeout: Duration) -> Self {
+        self.options.load_report_timeout = timeout;
         self
     }
 
-    /// Sets the maximum number of references that stay decoded in memory after they were resolved, 100,000 by
-    /// default. Each takes about 600 bytes. Further references are decoded for each call.
-    pub fn max_decoded(mut self, references: usize) -> Self {
-        self.options.max_decoded = references;
+    /// Sets the maximum number of references that stay decoded in memory after they have been resolved. The
+    /// default is 100,000. Each takes about 600 bytes. Further references are decoded for each call.
+    pub fn max_decoded_references(mut self, references: usize) -> Self {
+        self.options.max_decoded_references = references;
         self
     }
 
     /// Starts the service.
     ///
     /// # Errors
-    /// [`ServeError`] if the ORB already uses the key, or has shut down.
+    /// [`ServeError`] if the ORB already uses the key, or has been shut down.
     pub fn serve(self, orb: &Orb) -> Result<Server<S>, ServeError> {
         let Self { store, key, bootstrap, options } = self;
         let service = Arc::new(Service::new(store, options));
@@ -182,7 +185,7 @@ impl<S: Store> ServerBuilder<S> {
         let contexts_poa = orb.root_poa().child(format!("{key}-contexts")).user_ids().persistent();
         let servant = Servant::of::<BalancedContextRef, _>(ContextServant::all_contexts(&weak));
         let contexts = contexts_poa.servant_locator(ContextLocator::new(&weak, servant)).create()?;
-        let undo = |error: ServeError| {
+        let clean_up = |error: ServeError| {
             // The POA is destroyed even if the future is not awaited.
             let _ = contexts.destroy(false);
             error
@@ -190,17 +193,17 @@ impl<S: Store> ServerBuilder<S> {
         let servant = Servant::of::<BindingIteratorRef, _>(IteratorServant::new(&weak));
         let iterators =
             contexts.child("iterators").user_ids().default_servant(servant).without_map().create();
-        let iterators = iterators.map_err(|error| undo(error.into()))?;
+        let iterators = iterators.map_err(|error| clean_up(error.into()))?;
         let servant = ContextServant::root_context(&weak);
         let root = orb.activation().named(&key).activate::<BalancedContextRef, _>(servant);
-        let root = with_standard_type(orb, &root.map_err(|error| undo(error.into()))?);
+        let root = with_standard_type(orb, &root.map_err(|error| clean_up(error.into()))?);
         let bootstrap = bootstrap.then(|| {
-            let servant = BootstrapServant { name: key, root: root.to_object() };
+            let servant = BootstrapServant { root_name: key, root: root.to_object() };
             orb.activation().named(BOOTSTRAP_KEY).activate::<InitialReferencesRef, _>(servant)
         });
         let bootstrap = bootstrap.transpose().map_err(|error| {
             orb.deactivate(&root);
-            undo(error.into())
+            clean_up(error.into())
         })?;
         let objects = ServedObjects { contexts, iterators, root: root.to_object() };
         service.set_served_objects(objects);
@@ -208,11 +211,11 @@ impl<S: Store> ServerBuilder<S> {
     }
 }
 
-/// Returns the reference with the OMG's type id, so that clients need not ask for interfaces.
+/// Returns the reference with the OMG's type id, so that clients need not ask the service for its interfaces.
 fn with_standard_type(orb: &Orb, root: &BalancedContextRef) -> NamingContextExtRef {
     let mut ior = root.ior().clone();
     ior.type_id = NamingContextExtRef::REPOSITORY_ID.to_owned();
-    // A reference without an address is valid in this process only, and is returned unchanged.
+    // If the ORB has no address, the new reference is not equivalent, and the original one is returned.
     let object = orb.object_from_ior(ior).filter(|object| object.is_equivalent(root));
     NamingContextExtRef::from_object(object.unwrap_or_else(|| root.to_object()))
 }

@@ -1,9 +1,8 @@
 //! Code set negotiation: the offer of a server, the choice of a client, and the announcement of that choice
 //! to the server.
 //!
-//! By default, zorb's clients and servers have UTF-8 as native set, like Rust, and convert to ISO 8859-1. The
-//! default for wide text is UTF-16. All sets that [`CharSet::from_id`] and [`WCharSet::from_id`] support can
-//! be configured.
+//! By default, zorb's native set is UTF-8, as in Rust, with conversion to ISO 8859-1. The default for wide
+//! text is UTF-16. All sets that [`CharSet::from_id`] and [`WCharSet::from_id`] support can be configured.
 
 pub use crate::cdr::CodeSetId;
 use crate::cdr::{CdrDecode, CdrEncode, CharSet, CodeSets, Decoder, Encoder, WCharSet};
@@ -15,19 +14,19 @@ use crate::{DecodeError, EncodeError, Version};
 /// Source clause: "Code Set Negotiation" (`CONV_FRAME::CodeSetComponent`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CodeSetComponent {
-    /// The native set; [`CodeSetId::NONE`] for none.
+    /// The native set, or [`CodeSetId::NONE`] if there is none.
     pub native: CodeSetId,
-    /// Further sets, best first.
+    /// The conversion sets, with the preferred one first.
     pub conversion: Vec<CodeSetId>,
 }
 
 impl CodeSetComponent {
-    /// Creates a component from a native set and conversion sets, best first.
+    /// Creates a component from a native set and conversion sets, of which the preferred one is first.
     pub fn new(native: CodeSetId, conversion: &[CodeSetId]) -> Self {
         Self { native, conversion: conversion.to_vec() }
     }
 
-    /// Returns whether the set is native or among the conversions.
+    /// Returns whether the set is the native set or a conversion set.
     pub fn offers(&self, id: CodeSetId) -> bool {
         self.native == id || self.conversion.contains(&id)
     }
@@ -57,32 +56,32 @@ impl CdrDecode for CodeSetComponent {
     }
 }
 
-/// The code sets of one side. A server publishes them in the `TAG_CODE_SETS` component of its profiles, and a
-/// client compares its own with them.
+/// The code sets of one side. A server publishes its code sets in the `TAG_CODE_SETS` component of its
+/// profiles, and a client compares its own with them.
 ///
 /// Source clause: "Code Set Negotiation" (`CONV_FRAME::CodeSetComponentInfo`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CodeSetComponentInfo {
-    /// For `char` and `string`.
+    /// The code sets for `char` and `string`.
     pub for_char: CodeSetComponent,
-    /// For `wchar` and `wstring`.
+    /// The code sets for `wchar` and `wstring`.
     pub for_wchar: CodeSetComponent,
 }
 
 impl CodeSetComponentInfo {
-    /// Returns the default of zorb for clients and servers: UTF-8 with conversion to ISO 8859-1, and UTF-16.
+    /// Returns the default: UTF-8 with conversion to ISO 8859-1, and UTF-16 for wide text.
     ///
-    /// UTF-8 is native because omniORB's clients use a server's native set if they support it.
-    pub fn zorb() -> Self {
+    /// UTF-8 is the native set because omniORB's clients use a server's native set if they support it.
+    pub fn zorb_default() -> Self {
         Self {
             for_char: CodeSetComponent::new(CodeSetId::UTF_8, &[CodeSetId::ISO_8859_1]),
             for_wchar: CodeSetComponent::new(CodeSetId::UTF_16, &[]),
         }
     }
 
-    /// Returns the first of its sets that this build does not support. It must not be offered, because the
-    /// peer could choose it.
-    pub fn unsupported(&self) -> Option<CodeSetId> {
+    /// Returns the first of the sets that this build does not support. Such a set must not be offered,
+    /// because the peer could choose it.
+    pub fn first_unsupported(&self) -> Option<CodeSetId> {
         let has_wide = self.for_wchar.native != CodeSetId::NONE || !self.for_wchar.conversion.is_empty();
         let mut wide = self.for_wchar.all().filter(|_| has_wide);
         let narrow = self.for_char.all().find(|id| CharSet::from_id(*id).is_none());
@@ -110,28 +109,27 @@ impl CdrDecode for CodeSetComponentInfo {
 pub struct NegotiatedCodeSets {
     /// The transmission code sets of text.
     pub sets: CodeSets,
-    /// The announcement to the server. It uses the numbers by which the server offered the sets.
+    /// The announcement to the server, with the numbers that the server used in its offer.
     pub context: CodeSetContext,
 }
 
 /// Selects the transmission code sets of a client for a connection to a server.
 ///
-/// For each kind of text, it selects the first of these sets that exists:
+/// For each kind of text, the first of these sets that exists is selected:
 /// 1. the client's native set, if the server offers it;
-/// 2. the server's native set, if the client converts to it;
-/// 3. a set that both convert to, in the server's order;
-/// 4. UTF-8 or UTF-16 as fallback, if both native sets contain only characters of Unicode.
+/// 2. the server's native set, if the client can convert to it;
+/// 3. the first conversion set of the server that the client also has;
+/// 4. UTF-8, or UTF-16 for wide text, if both native sets contain only characters of Unicode.
 ///
-/// The specification prefers the server's native set to the client's. A client whose strings are UTF-8 would
-/// then lose characters if the server is native in ISO 8859-1 but also accepts UTF-8.
+/// The specification prefers the server's native set to the client's. A client with UTF-8 strings would then
+/// lose characters if the server's native set is ISO 8859-1, although the server also accepts UTF-8.
 ///
-/// If there is no set for one kind of text ([`CharSet::NOTHING`]), an error occurs only when such text is
-/// sent or read. For `char`, the client then announces the server's native set, which the server cannot
-/// reject.
+/// If no set can be selected for one kind of text, sending or reading text of that kind fails. For `char`,
+/// the set is [`CharSet::NOTHING`], and the client announces the server's native set.
 ///
-/// A server that publishes no sets, and every server in GIOP 1.0, accepts ISO 8859-1 and no wide text.
+/// If the server publishes no sets, or in GIOP 1.0, the result is ISO 8859-1 without wide text.
 ///
-/// The client must send the context in the first requests on the connection.
+/// The client must send the announcement with the first requests on the connection.
 /// Source clause: "Code Set Negotiation / Code Set Determination".
 pub fn negotiate(
     client: &CodeSetComponentInfo,
@@ -142,17 +140,17 @@ pub fn negotiate(
         let sets = CodeSets { char: CharSet::Latin1, wchar: None };
         return NegotiatedCodeSets { sets, context: sets.into() };
     };
-    let narrow = determine(&client.for_char, &server.for_char, CharSet::from_id, CodeSetId::UTF_8);
+    let narrow = choose_set(&client.for_char, &server.for_char, CharSet::from_id, CodeSetId::UTF_8);
     let (char_data, char) = narrow.unwrap_or((server.for_char.native, CharSet::NOTHING));
-    let wide = determine(&client.for_wchar, &server.for_wchar, WCharSet::from_id, CodeSetId::UTF_16);
+    let wide = choose_set(&client.for_wchar, &server.for_wchar, WCharSet::from_id, CodeSetId::UTF_16);
     let wchar_data = wide.map_or(CodeSetId::NONE, |(id, _)| id);
     let sets = CodeSets { char, wchar: wide.map(|(_, set)| set) };
     NegotiatedCodeSets { sets, context: CodeSetContext { char_data, wchar_data } }
 }
 
-/// Returns the set for one kind of text, and the number by which the server identifies it. Sets are compared,
-/// not their numbers, because some sets have several numbers.
-fn determine<T: PartialEq>(
+/// Returns the set for one kind of text, and the number by which the server identifies it. Sets are compared
+/// instead of their numbers, because some sets have several numbers.
+fn choose_set<T: PartialEq>(
     client: &CodeSetComponent,
     server: &CodeSetComponent,
     from_id: impl Fn(CodeSetId) -> Option<T>,
@@ -173,19 +171,20 @@ fn determine<T: PartialEq>(
 /// Source clause: "Code Set Negotiation" (`CONV_FRAME::CodeSetContext`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CodeSetContext {
-    /// Transmission code set of `char` and `string`.
+    /// The transmission code set of `char` and `string`.
     pub char_data: CodeSetId,
-    /// Transmission code set of `wchar` and `wstring`; [`CodeSetId::NONE`] if the client will send none.
+    /// The transmission code set of `wchar` and `wstring`. [`CodeSetId::NONE`] announces no wide text.
     pub wchar_data: CodeSetId,
 }
 
 impl CodeSetContext {
     /// Returns the code sets for the connection on which the server received this context. Every set that
     /// this build supports is accepted, even if the server did not offer it. `previous` is the result for an
-    /// earlier context on the connection.
+    /// earlier context on the connection, if there was one.
     ///
     /// # Errors
-    /// [`CodeSetError::Unsupported`]: `CODESET_INCOMPATIBLE` minor 2; [`CodeSetError::Changed`]: `MARSHAL` minor 9.
+    /// [`CodeSetError::Unsupported`] (`CODESET_INCOMPATIBLE`, minor code 2) if this build does not support a
+    /// set. [`CodeSetError::Changed`] (`MARSHAL`, minor code 9) if the sets differ from `previous`.
     pub fn accept(self, previous: Option<CodeSets>) -> Result<CodeSets, CodeSetError> {
         let char = match self.char_data {
             CodeSetId::NONE => CharSet::Latin1,
@@ -227,16 +226,16 @@ impl CdrDecode for CodeSetContext {
     }
 }
 
-/// The reason why two sides cannot exchange text.
+/// The reason why a server rejects the code sets that a client announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CodeSetError {
-    /// The client announced this set, which the server does not support.
+    /// The client announced this set, which this build does not support.
     #[error(
-        "client uses code set {0}, which this build does not support; the feature encoding_rs adds further sets"
+        "the client announced code set {0}, which this build does not support (the feature encoding_rs adds code sets)"
     )]
     Unsupported(CodeSetId),
     /// The client announced other sets earlier on the same connection.
-    #[error("client announced other code sets earlier on this connection")]
+    #[error("the client announced other code sets earlier on this connection")]
     Changed,
 }
 

@@ -1,5 +1,5 @@
-//! CDR, GIOP messages, IORs (object references) and code sets for the zorb ORB: conversion between bytes and
-//! values, without sockets, clocks or locks.
+//! The encodings of the zorb ORB: CDR, GIOP messages, IORs (object references), URLs, code sets and type
+//! codes. This crate only converts between bytes and values; it uses no sockets and no clocks.
 #![forbid(unsafe_code)]
 
 pub mod any;

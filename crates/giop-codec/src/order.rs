@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// Byte order of a GIOP message or an encapsulation ("GIOP Message Header", flags bit 0).
+/// The byte order of a GIOP message or an encapsulation ("GIOP Message Header", flags bit 0).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ByteOrder {
     /// Most significant byte first.
@@ -44,7 +44,7 @@ impl ByteOrder {
     }
 }
 
-/// GIOP version of a message or of an IIOP profile. Only major version 1 exists.
+/// The GIOP version of a message or of an IIOP profile. The major version is always 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
     /// GIOP 1.0: no fragments, no wide characters.

@@ -5,21 +5,21 @@ use core::fmt::{self, Debug, Display, Formatter, Write};
 /// Defines the constructor of [`Printable`] and [`OneLine`] and the methods that limit their length.
 macro_rules! limited_text {
     ($what:literal, $text:ty, $max:literal) => {
-        #[doc = concat!("Maximum number of bytes of a ", $what, " that are shown by default.")]
+        #[doc = concat!("The maximum number of bytes of a ", $what, " that are shown by default.")]
         pub const MAX_BYTES: usize = $max;
 
-        #[doc = concat!("The ", $what, ", of which at most [`MAX_BYTES`](Self::MAX_BYTES) bytes are shown.")]
+        #[doc = concat!("Shows at most the first [`MAX_BYTES`](Self::MAX_BYTES) bytes of a ", $what, ".")]
         pub const fn new(text: &'a $text) -> Self {
-            Self { text, max: Self::MAX_BYTES }
+            Self { text, max_bytes: Self::MAX_BYTES }
         }
 
-        #[doc = concat!("The same ", $what, ", of which at most `max` bytes are shown.")]
+        #[doc = concat!("Shows at most the first `max_bytes` bytes of the ", $what, ".")]
         #[must_use]
-        pub const fn max_bytes(self, max: usize) -> Self {
-            Self { max, ..self }
+        pub const fn max_bytes(self, max_bytes: usize) -> Self {
+            Self { max_bytes, ..self }
         }
 
-        #[doc = concat!("The same ", $what, ", shown without a limit.")]
+        #[doc = concat!("Shows the whole ", $what, ".")]
         #[must_use]
         pub const fn whole(self) -> Self {
             self.max_bytes(usize::MAX)
@@ -32,19 +32,15 @@ macro_rules! limited_text {
 /// `Display` writes it on one line and escapes everything that a terminal would interpret or hide:
 ///
 /// * Printable characters are unchanged, including `ü` and `漢`.
-/// * A line break, carriage return and tab become `\n`, `\r` and `\t`; other ASCII control characters become
-///   `\x1b`.
-/// * Other control characters, bidirectional overrides and isolates, zero-width and other invisible
-///   characters become `\u{202e}`.
+/// * Line breaks, carriage returns and tabs become `\n`, `\r`, `\t`; other ASCII controls, such as `\x1b`.
+/// * Other control, bidirectional and invisible characters become escapes like `\u{202e}`.
 /// * A backslash is doubled, so that different texts look different: `\x1b` is one character, `\\x1b` is a
 ///   backslash and three more.
-/// * Of a long text the first [`MAX_BYTES`](Self::MAX_BYTES) bytes are shown and the rest is counted: `… and
-///   199,744 more bytes`.
+/// * The rest of a text over [`MAX_BYTES`](Self::MAX_BYTES) is only counted: `… and 199,744 more bytes`.
 ///
 /// `Debug` adds double quotes around the text and escapes a quote inside as `\"`.
 ///
-/// Text that already contains escapes, such as a message with a `Printable` in it or a stringified name, is
-/// shown by [`OneLine`].
+/// Use [`OneLine`] for text that already contains escapes, such as a formatted `Printable`.
 ///
 /// ```
 /// use giop_codec::Printable;
@@ -56,7 +52,7 @@ macro_rules! limited_text {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Printable<'a> {
     text: &'a str,
-    max: usize,
+    max_bytes: usize,
 }
 
 impl<'a> Printable<'a> {
@@ -64,7 +60,7 @@ impl<'a> Printable<'a> {
 
     #[cold]
     fn write(&self, f: &mut Formatter<'_>, quoted: bool) -> fmt::Result {
-        let mut out = Escaper { escapes_quotes: quoted, ..Escaper::new(f, self.max, true) };
+        let mut out = Escaper { escapes_quotes: quoted, ..Escaper::new(f, self.max_bytes, true) };
         out.write_str(self.text)?;
         if quoted {
             out.out.write_char('"')?;
@@ -86,12 +82,11 @@ impl Debug for Printable<'_> {
     }
 }
 
-/// A message that may contain text of peers, shown on one line: escapes what [`Printable`] escapes, except
-/// backslashes.
+/// A message that may contain text from peers, for display on one line.
 ///
-/// Programs apply it to every message that they write to a terminal or log. It leaves escaped text unchanged,
-/// and may therefore be applied more than once. Of a long message the first [`MAX_BYTES`](Self::MAX_BYTES)
-/// bytes are shown and the rest is counted.
+/// `Display` escapes what [`Printable`] escapes, except backslashes, and may therefore be applied more than
+/// once. Programs apply it to every message that they write to a terminal or log. Of a message longer than
+/// [`MAX_BYTES`](Self::MAX_BYTES), the first bytes are shown and the rest is counted.
 ///
 /// ```
 /// use giop_codec::{OneLine, Printable};
@@ -103,7 +98,7 @@ impl Debug for Printable<'_> {
 #[derive(Clone, Copy)]
 pub struct OneLine<'a, T: ?Sized = str> {
     text: &'a T,
-    max: usize,
+    max_bytes: usize,
 }
 
 impl<'a, T: Display + ?Sized> OneLine<'a, T> {
@@ -113,7 +108,7 @@ impl<'a, T: Display + ?Sized> OneLine<'a, T> {
 impl<T: Display + ?Sized> Display for OneLine<'_, T> {
     #[cold]
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let mut out = Escaper::new(f, self.max, false);
+        let mut out = Escaper::new(f, self.max_bytes, false);
         write!(out, "{}", self.text)?;
         out.finish()
     }
@@ -136,9 +131,9 @@ struct Escaper<'a, 'f> {
 }
 
 impl<'a, 'f> Escaper<'a, 'f> {
-    fn new(out: &'a mut Formatter<'f>, max: usize, doubles_backslashes: bool) -> Self {
+    fn new(out: &'a mut Formatter<'f>, bytes_left: usize, doubles_backslashes: bool) -> Self {
         let (escapes_quotes, is_at_start) = (false, true);
-        Self { out, doubles_backslashes, escapes_quotes, is_at_start, bytes_left: max, hidden_bytes: 0 }
+        Self { out, doubles_backslashes, escapes_quotes, is_at_start, bytes_left, hidden_bytes: 0 }
     }
 
     fn finish(self) -> fmt::Result {
@@ -193,15 +188,15 @@ impl Write for Escaper<'_, '_> {
     }
 }
 
-/// Returns whether a character has a glyph of its own and affects no other character. [`Printable`] leaves
-/// such characters unchanged, except the backslash.
+/// Returns whether a character is visible (alone, or as an accent on the character before it) or a space.
+/// [`Printable`] leaves these characters unchanged, except backslashes and accents at the start.
 pub fn is_printable(c: char) -> bool {
     match c {
         ' '..='~' => true,
         '\0'..='\u{9f}' => false,
         c if INVISIBLE.iter().any(|range| range.contains(&c)) => false,
         c => {
-            // Characters that the standard library's `{:?}` leaves unchanged inside a text. That excludes
+            // The standard library's `{:?}` must leave the character unchanged inside a text. It escapes
             // format characters, separators, private use and unassigned characters.
             let mut text = [b'a'; 5];
             let len = text.get_mut(1..).map_or(0, |rest| c.encode_utf8(rest).len());
@@ -255,7 +250,7 @@ mod tests {
         assert_eq!(
             Printable::new("\u{301}x").to_string(),
             r"\u{301}x",
-            "it would combine with what stands before it"
+            "it would combine with the text before it"
         );
     }
 

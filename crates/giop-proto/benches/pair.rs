@@ -30,7 +30,7 @@ fn carry(from: &mut Connection, to: &mut Connection, now: Instant) {
     let mut buf = to.take_read_buf();
     let [into, _] = &mut buf.io_slices();
     let mut n = 0;
-    if let Some(octets) = transmit.single() {
+    if let Some(octets) = transmit.contiguous_bytes() {
         n = octets.len();
         into[..n].copy_from_slice(octets);
     } else {

@@ -1,9 +1,9 @@
 //! The pending calls of one connection.
 //!
-//! A request id carries the index of its slot, so that a reply finds its call without a search. It also
-//! carries a generation, so that a late reply to a cancelled call finds nothing. The originator of a
-//! connection uses even ids and the acceptor odd ones (Bidirectional GIOP / Request ids). Oneways have no
-//! reply and share one index that no slot has.
+//! A request id contains the index of a slot, so that the call of a reply is found without a search. It also
+//! contains a generation, so that a late reply to a cancelled call finds no call. The side that opened a
+//! connection uses even ids, and the side that accepted it uses odd ones (Bidirectional GIOP / Request ids).
+//! Oneways have no reply, and all have the same index, which no slot has.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -15,25 +15,25 @@ use crate::error::SentPart;
 const INDEX_BITS: u32 = 16;
 const GENERATION_MASK: u32 = (1 << (31 - INDEX_BITS)) - 1;
 
-/// The slot index in the ids of oneways.
-const ONEWAY: u16 = u16::MAX;
+const ONEWAY_INDEX: u16 = u16::MAX;
 
-/// The number of slots of cancelled calls that are kept unused, so that a late reply matches no other call.
+/// The number of slots of cancelled calls that are not reused, so that a late reply matches no other call.
 const MAX_COOLING_SLOTS: usize = 1024;
 
 #[derive(Debug)]
 pub(crate) struct Calls<R> {
     slots: Vec<Slot<R>>,
-    /// Slots of answered calls. The last one freed is reused first.
+    /// The indices of slots of answered calls. The last one freed is reused first.
     free: Vec<u16>,
-    /// Slots of cancelled calls, whose replies may still arrive. The one unused for longest is reused first.
+    /// The indices of slots of cancelled calls, in the order in which they are reused.
     cooling: VecDeque<u16>,
     parity: u32,
     pending: usize,
-    /// A lower bound of the deadlines of all pending calls.
+    /// A time that is not later than the deadline of any pending call.
     earliest_deadline: Option<Instant>,
-    oneways: u32,
-    /// The stream position of the last answered request. The peer has received all bytes before it.
+    /// The generation in the id of the last oneway.
+    oneway_generation: u32,
+    /// The greatest stream position of an answered request. The peer has received all bytes before it.
     confirmed_position: u64,
 }
 
@@ -52,12 +52,12 @@ enum State<R> {
     },
     Done {
         outcome: R,
-        /// No reply was received, but one may still arrive.
-        unanswered: bool,
+        /// True if the call ended without a reply, which may still arrive.
+        is_unanswered: bool,
     },
 }
 
-/// A call in the table. The id stays valid until the call is taken or abandoned.
+/// The id of a call. It is valid until the outcome of the call is taken or the call is cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CallId {
     index: u16,
@@ -69,6 +69,7 @@ pub struct CallId {
 pub(crate) struct RequestSpan {
     /// The position of its first byte. `u64::MAX` if it is not queued.
     pub(crate) start: u64,
+    /// The position after its last byte. `u64::MAX` if that is not queued.
     pub(crate) end: u64,
     pub(crate) is_locate: bool,
     /// True if the pieces of the request are interleaved with other messages.
@@ -76,7 +77,6 @@ pub(crate) struct RequestSpan {
 }
 
 impl RequestSpan {
-    /// The span of a request that is not queued yet.
     pub(crate) const UNQUEUED: Self =
         Self { start: u64::MAX, end: u64::MAX, is_locate: false, is_interleaved: false };
 
@@ -93,28 +93,28 @@ impl RequestSpan {
 }
 
 impl CallId {
-    /// Returns the index of the call's slot. It is small, and reused after this call.
+    /// Returns the index of the call's slot. It is a small number. After this call, another call may get it.
     pub fn index(self) -> usize {
         self.index.into()
     }
 }
 
 impl<R> Calls<R> {
-    /// Creates an empty table for the originator of a connection, or for its acceptor.
-    pub(crate) fn new(originator: bool) -> Self {
+    /// Creates an empty table for the side that opened the connection, or for the other side.
+    pub(crate) fn new(opened_by_this_side: bool) -> Self {
         Self {
             slots: Vec::new(),
             free: Vec::new(),
             cooling: VecDeque::new(),
-            parity: u32::from(!originator),
+            parity: u32::from(!opened_by_this_side),
             pending: 0,
             earliest_deadline: None,
-            oneways: 0,
+            oneway_generation: 0,
             confirmed_position: 0,
         }
     }
 
-    /// Returns the number of bytes that the peer has certainly received, because it answered a later request.
+    /// Returns the number of bytes that the peer has certainly received, because it answered later ones.
     pub(crate) fn confirmed_position(&self) -> u64 {
         self.confirmed_position
     }
@@ -124,7 +124,7 @@ impl<R> Calls<R> {
         self.pending
     }
 
-    /// Adds a call. Returns `None` if all 65,535 slots are pending.
+    /// Adds a call. Returns `None` if all 65,535 slots are in use.
     #[inline]
     pub(crate) fn start(&mut self, deadline: Option<Instant>) -> Option<CallId> {
         let index = match self.free.pop() {
@@ -146,11 +146,11 @@ impl<R> Calls<R> {
         self.wire_id(call.index, call.generation)
     }
 
-    /// Returns an id for a request without a reply. It is reused after 32,768 others.
+    /// Returns an id for a request without a reply. The same id is returned again after 32,767 other ids.
     #[inline]
     pub(crate) fn next_oneway_id(&mut self) -> RequestId {
-        self.oneways = self.oneways.wrapping_add(1) & GENERATION_MASK;
-        self.wire_id(ONEWAY, self.oneways)
+        self.oneway_generation = self.oneway_generation.wrapping_add(1) & GENERATION_MASK;
+        self.wire_id(ONEWAY_INDEX, self.oneway_generation)
     }
 
     fn wire_id(&self, index: u16, generation: u32) -> RequestId {
@@ -162,7 +162,7 @@ impl<R> Calls<R> {
         (id.0 & 1 == self.parity).then_some(CallId { index, generation: id.0 >> (INDEX_BITS + 1) })
     }
 
-    /// Records the position of the call's request, which determines its completion status.
+    /// Records the position of the call's request. It determines the completion status of a lost call.
     #[inline]
     pub(crate) fn record_span(&mut self, call: CallId, at: RequestSpan) {
         if let Some(State::Pending { span, .. }) = self.state_mut(call) {
@@ -170,8 +170,8 @@ impl<R> Calls<R> {
         }
     }
 
-    /// Records the outcome of the call with this request id, which is a LocateRequest if `is_locate`.
-    /// Returns `None`, and does not call `outcome`, if no such call is pending.
+    /// Records the outcome of the call with this request id. `is_locate` tells whether the reply is a
+    /// LocateReply. If no call that matches is pending, returns `None` and does not call `outcome`.
     #[inline]
     pub(crate) fn answer(
         &mut self,
@@ -186,7 +186,7 @@ impl<R> Calls<R> {
                 if span.start != u64::MAX {
                     self.confirmed_position = self.confirmed_position.max(span.start);
                 }
-                slot.state = State::Done { outcome: outcome(), unanswered: false };
+                slot.state = State::Done { outcome: outcome(), is_unanswered: false };
                 self.pending -= 1;
                 Some(call)
             }
@@ -203,21 +203,23 @@ impl<R> Calls<R> {
         matches!(self.slot(call).map(|slot| &slot.state), Some(State::Pending { .. }))
     }
 
-    /// Takes the outcome of a call, if it is available, and frees the call's slot.
+    /// Takes the outcome of a call and frees the call's slot. Returns `None` if there is no outcome yet.
     #[inline]
     pub(crate) fn take(&mut self, call: CallId) -> Option<R> {
         let state = self.state_mut(call)?;
         if !matches!(state, State::Done { .. }) {
             return None;
         }
-        let State::Done { outcome, unanswered } = std::mem::replace(state, State::Free) else { return None };
-        self.free_slot(call.index, unanswered);
+        let State::Done { outcome, is_unanswered } = std::mem::replace(state, State::Free) else {
+            return None;
+        };
+        self.free_slot(call.index, is_unanswered);
         Some(outcome)
     }
 
     #[inline]
-    fn free_slot(&mut self, index: u16, unanswered: bool) {
-        if unanswered {
+    fn free_slot(&mut self, index: u16, is_unanswered: bool) {
+        if is_unanswered {
             self.cooling.push_back(index);
         } else {
             self.free.push(index);
@@ -227,24 +229,22 @@ impl<R> Calls<R> {
     /// Removes a call. If it was pending, returns the position of its request in the stream.
     pub(crate) fn abandon(&mut self, call: CallId) -> Option<RequestSpan> {
         let state = self.state_mut(call)?;
-        let (span, unanswered) = match std::mem::replace(state, State::Free) {
+        let (span, is_unanswered) = match std::mem::replace(state, State::Free) {
             State::Pending { span, .. } => (Some(span), true),
-            State::Done { unanswered, .. } => (None, unanswered),
+            State::Done { is_unanswered, .. } => (None, is_unanswered),
             State::Free => return None,
         };
         self.pending -= usize::from(span.is_some());
-        self.free_slot(call.index, unanswered);
+        self.free_slot(call.index, is_unanswered);
         span
     }
 
-    /// Returns a time that is not later than the deadline of any pending call.
     #[inline]
     pub(crate) fn earliest_deadline(&self) -> Option<Instant> {
         if self.pending == 0 { None } else { self.earliest_deadline }
     }
 
-    /// Fails every call whose deadline has passed, or every pending call if `now` is `None`. `fail` makes
-    /// the outcome from the call and the position of its request.
+    /// Fails calls whose deadline has passed, or all if `now` is `None`, with the outcome from `fail`.
     #[cold]
     pub(crate) fn fail_expired(
         &mut self,
@@ -254,14 +254,14 @@ impl<R> Calls<R> {
         let mut earliest: Option<Instant> = None;
         for (slot, index) in self.slots.iter_mut().zip(0u16..=u16::MAX) {
             let State::Pending { deadline, span } = slot.state else { continue };
-            let due = match (now, deadline) {
+            let is_due = match (now, deadline) {
                 (None, _) => true,
                 (Some(now), Some(deadline)) => deadline <= now,
                 (Some(_), None) => false,
             };
-            if due {
+            if is_due {
                 let call = CallId { index, generation: slot.generation };
-                slot.state = State::Done { outcome: fail(call, span), unanswered: true };
+                slot.state = State::Done { outcome: fail(call, span), is_unanswered: true };
                 self.pending -= 1;
             } else {
                 earliest = earliest.into_iter().chain(deadline).min();
@@ -270,7 +270,6 @@ impl<R> Calls<R> {
         self.earliest_deadline = earliest;
     }
 
-    /// Replaces the outcome of a call that has just failed.
     #[cold]
     pub(crate) fn replace_outcome(&mut self, call: CallId, outcome: R) {
         if let Some(State::Done { outcome: before, .. }) = self.state_mut(call) {
@@ -279,8 +278,7 @@ impl<R> Calls<R> {
     }
 
     fn new_slot(&mut self) -> Option<u16> {
-        // The first slots of cancelled calls are not reused, so that their late replies match no other call.
-        if self.cooling.len() >= MAX_COOLING_SLOTS || self.slots.len() >= usize::from(ONEWAY) {
+        if self.cooling.len() >= MAX_COOLING_SLOTS || self.slots.len() >= usize::from(ONEWAY_INDEX) {
             return self.cooling.pop_front();
         }
         let index = u16::try_from(self.slots.len()).ok()?;
@@ -360,7 +358,7 @@ mod tests {
     fn oneways_and_calls_never_share_an_id() {
         let mut calls: Calls<()> = Calls::new(true);
         while let Some(call) = calls.start(None) {
-            assert_ne!(call.index(), usize::from(ONEWAY));
+            assert_ne!(call.index(), usize::from(ONEWAY_INDEX));
         }
         assert_eq!(calls.pending(), 65_535);
         let id = calls.next_oneway_id();

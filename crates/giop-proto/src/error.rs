@@ -10,51 +10,49 @@ use giop_codec::giop::{HeaderError, MessageType};
 
 use crate::hits::Limit;
 
-/// Input that violates GIOP or a limit of this side. The peer gets MessageError, and the connection ends.
+/// Input that violates GIOP or a limit of this side. The connection is closed with MessageError.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProtocolError {
     /// The twelve bytes at the position of a message header are not a valid header.
     #[error(transparent)]
     Header(#[from] HeaderError),
-    /// A message that exceeds the size limit and cannot be skipped.
-    #[error(
-        "a message of {size} bytes exceeds the limit of this side, {limit}: raise it by `Limits::max_message_size`"
-    )]
+    /// A message exceeds the size limit.
+    #[error("a message of {size} bytes exceeds the limit of {limit} bytes: raise `Limits::max_message_size`")]
     TooLarge {
-        /// The number of bytes announced or received.
+        /// The number of bytes that were announced or received.
         size: usize,
         /// The limit in force.
         limit: usize,
     },
     /// The data after the message header does not decode.
-    #[error("{kind:?} header does not decode: {error}")]
+    #[error("the header of a {kind:?} message does not decode: {error}")]
     Malformed {
         /// The type of the message.
         kind: MessageType,
         /// The decoding error.
         error: DecodeError,
     },
-    /// A message type that this side of the connection must not receive.
-    #[error("this side accepts no {0:?}")]
+    /// A message of a type that this side does not accept.
+    #[error("a {0:?} message was received, but this side does not accept it")]
     Unexpected(MessageType),
-    /// The `more fragments` flag on a message type that must not be fragmented.
-    #[error("{0:?} must not be fragmented")]
+    /// The `more fragments` flag is set in a message whose type must not be fragmented.
+    #[error("a {0:?} message must not be fragmented")]
     NotFragmentable(MessageType),
-    /// A fragment that continues no message, or another message before the last fragment (GIOP 1.1).
-    #[error("the fragments of a GIOP 1.1 message are not consecutive")]
+    /// A GIOP 1.1 fragment continues no message, or two fragmented messages with the same id overlap.
+    #[error("a fragment continues no message, or two fragmented messages with the same id overlap")]
     FragmentOrder,
-    /// A fragment whose version or byte order is not that of its message.
+    /// The version or byte order of a fragment differs from that of its message.
     #[error("a fragment differs from its message in version or byte order")]
     FragmentMismatch,
-    /// Too many incomplete messages.
-    #[error("more than {limit} messages are incomplete: raise the limit by `Limits::max_fragmented`")]
+    /// Too many messages are incomplete.
+    #[error("more than {limit} messages are incomplete: raise `Limits::max_fragmented`")]
     TooManyFragmented {
         /// The limit in force.
         limit: usize,
     },
-    /// Too many bytes in incomplete messages.
-    #[error("incomplete messages exceed {limit} bytes: raise the limit by `Limits::max_fragment_memory`")]
+    /// The incomplete messages have too many bytes.
+    #[error("the incomplete messages exceed {limit} bytes: raise `Limits::max_fragment_memory`")]
     FragmentMemory {
         /// The limit in force.
         limit: usize,
@@ -62,7 +60,7 @@ pub enum ProtocolError {
 }
 
 impl ProtocolError {
-    /// Returns the limit of this side that was exceeded, if any. The peer did not violate GIOP then.
+    /// Returns the limit of this side that was exceeded. `None` means that the peer violated GIOP.
     pub fn limit(&self) -> Option<Limit> {
         match self {
             Self::TooLarge { .. } => Some(Limit::MessageSize),
@@ -74,17 +72,17 @@ impl ProtocolError {
     }
 }
 
-/// An error of the operating system. It can be copied into the error of each call that it fails.
+/// An input or output error that can be copied into the error of each call that it makes fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IoFailure {
     /// The kind of the error.
     pub kind: io::ErrorKind,
-    /// The system's error number, if the error came from the system.
+    /// The error number of the operating system, if the error came from it.
     pub os_code: Option<i32>,
 }
 
-/// The peer refused this side before any message was exchanged, so that it executed nothing. As the inner
-/// error of an [`io::Error`], it distinguishes a refusal from other failures of a read.
+/// A refusal of the connection by the peer, before any message was exchanged. The peer has executed nothing.
+/// As the inner error of an [`io::Error`], it distinguishes a refusal from other failures to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct PeerRefusal(
@@ -92,7 +90,7 @@ pub struct PeerRefusal(
     pub &'static str,
 );
 
-/// The action for which a peer took too long.
+/// The action for which a peer took too long, so that the connection was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlowPeer {
     /// Sending the first message header after the connection was accepted.
@@ -101,7 +99,7 @@ pub enum SlowPeer {
     Message,
     /// Accepting the data that is queued for it.
     Write,
-    /// Accepting replies whose memory other connections need.
+    /// Accepting replies, while other connections need the memory that they occupy.
     QueuedReplies,
 }
 
@@ -109,9 +107,9 @@ pub enum SlowPeer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloseReason {
-    /// The peer sent CloseConnection: it has executed no request that it has not answered.
+    /// The peer sent CloseConnection. It has executed no request that it has not answered.
     PeerClosed,
-    /// The peer sent MessageError: it did not understand a message.
+    /// The peer sent MessageError, because it did not understand a message.
     PeerMessageError,
     /// The stream ended without CloseConnection.
     Eof,
@@ -123,26 +121,26 @@ pub enum CloseReason {
     Local,
     /// The connection was idle for the idle timeout.
     Idle,
-    /// This number of consecutive calls timed out without any byte from the peer.
+    /// So many consecutive calls timed out without any byte from the peer.
     Unanswered(u32),
     /// The peer violated the protocol or a limit.
     Protocol(ProtocolError),
     /// The peer was too slow.
     SlowPeer(SlowPeer),
-    /// The peer left the answers to refused requests unread: more bytes than this limit.
+    /// The peer left more than this number of bytes of answers to refused requests unread.
     Unread(usize),
-    /// The peer sent more than this number of CancelRequests, LocateRequests and stray messages in a second.
+    /// The peer sent more than this number of control or unexpected messages in a second.
     Flood(u32),
 }
 
 /// The part of a request that was sent when its call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SentPart {
-    /// No byte.
+    /// Nothing was sent.
     Nothing,
-    /// A part of it: the peer cannot have dispatched it.
+    /// A part of the request was sent. The peer cannot have executed it.
     Partly,
-    /// All of it.
+    /// The whole request was sent.
     Whole,
 }
 
@@ -152,17 +150,17 @@ pub enum SentPart {
 pub enum CallErrorKind {
     /// The deadline of the call passed.
     Timeout,
-    /// The peer sent CloseConnection without an answer to the request: it did not execute the request.
+    /// The peer sent CloseConnection without an answer to the request. It did not execute the request.
     Closed,
     /// The connection was lost.
     Lost(IoFailure),
     /// The peer refused the connection.
     Refused(PeerRefusal),
-    /// The peer sent something that ended the connection.
+    /// The peer sent something that violates GIOP or a limit of this side.
     Protocol(ProtocolError),
     /// The header of the reply does not decode.
     BadReply(DecodeError),
-    /// The peer answered with MessageError.
+    /// The peer sent MessageError.
     PeerError,
     /// This side closed the connection.
     LocalClose,
@@ -173,7 +171,7 @@ pub enum CallErrorKind {
 /// A failed call, with the part of its request that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallError {
-    /// The reason.
+    /// The reason why the call failed.
     pub kind: CallErrorKind,
     /// The part of the request that was sent.
     pub sent: SentPart,
@@ -184,7 +182,7 @@ impl CallError {
         Self { kind, sent: SentPart::Nothing }
     }
 
-    /// Returns the first error of this type among the causes of a system exception or of another error.
+    /// Returns the first error of this type in the chain of sources that begins with `error`.
     #[must_use]
     pub fn cause_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
         let mut next = Some(error);
@@ -197,7 +195,7 @@ impl CallError {
         None
     }
 
-    /// Returns the limit of this side that ended the call, if any.
+    /// Returns the limit of this side that made the call fail, if any. A timeout does not count.
     pub fn limit(&self) -> Option<Limit> {
         match &self.kind {
             CallErrorKind::Protocol(error) => error.limit(),
@@ -208,9 +206,8 @@ impl CallError {
 
     /// Returns whether the operation was executed ("Completion status").
     ///
-    /// * `COMPLETED_NO`: the request was not written completely, or the peer closed in good order without
-    ///   answering it.
-    /// * `COMPLETED_YES`: the reply was received, but does not decode.
+    /// * `COMPLETED_NO`: the request was sent partly, or the peer refused or closed without answering it.
+    /// * `COMPLETED_YES`: a reply was received, but its header does not decode.
     /// * `COMPLETED_MAYBE`: all other cases.
     pub fn completed(&self) -> CompletionStatus {
         match (self.kind, self.sent) {
@@ -221,13 +218,13 @@ impl CallError {
         }
     }
 
-    /// Returns whether the request may be sent over another connection without being executed twice.
-    pub fn retryable(&self) -> bool {
-        let hopeless = matches!(
+    /// Returns whether the request may be sent over another connection, because it was not executed.
+    pub fn is_retryable(&self) -> bool {
+        let is_hopeless = matches!(
             self.kind,
             CallErrorKind::Timeout | CallErrorKind::TooManyCalls | CallErrorKind::Refused(_)
         );
-        self.completed() == CompletionStatus::No && !hopeless
+        self.completed() == CompletionStatus::No && !is_hopeless
     }
 
     /// Returns the system exception for the caller, with this error as its cause.
@@ -256,7 +253,6 @@ impl From<CallError> for SystemException {
 }
 
 impl CloseReason {
-    /// Returns the error of the calls that are pending when the connection ends.
     pub(crate) fn call_error(self) -> CallErrorKind {
         match self {
             Self::PeerClosed => CallErrorKind::Closed,
@@ -297,16 +293,16 @@ impl fmt::Display for IoFailure {
 impl fmt::Display for CloseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::PeerClosed => f.write_str("the peer closed the connection in good order"),
-            Self::PeerMessageError => f.write_str("the peer answered with MessageError"),
+            Self::PeerClosed => f.write_str("the peer closed the connection with CloseConnection"),
+            Self::PeerMessageError => f.write_str("the peer sent MessageError"),
             Self::Eof => f.write_str("the peer closed the connection without CloseConnection"),
             Self::Io(failure) => write!(f, "the connection failed: {failure}"),
             Self::Refused(refused) => write!(f, "the peer refused the connection: {refused}"),
-            Self::Local => f.write_str("the connection was closed on this side"),
-            Self::Idle => f.write_str("the connection was idle: raise the limit by `Limits::idle_timeout`"),
+            Self::Local => f.write_str("this side closed the connection"),
+            Self::Idle => f.write_str("the connection was idle for too long: raise `Limits::idle_timeout`"),
             Self::Unanswered(calls) => write!(
                 f,
-                "{calls} consecutive calls timed out without any byte from the peer: raise the limit by `Limits::max_unanswered`"
+                "consecutive calls ({calls}) timed out without any byte from the peer: raise `Limits::max_unanswered`"
             ),
             Self::Protocol(error) => write!(f, "{}{error}", fault_prefix(error)),
             Self::SlowPeer(SlowPeer::FirstHeader) => {
@@ -322,11 +318,11 @@ impl fmt::Display for CloseReason {
                 "the peer accepted its replies too slowly while all connections had too many queued: raise `OrbBuilder::max_receive_memory`",
             ),
             Self::Unread(limit) => {
-                write!(f, "the peer left over {limit} bytes of refusals unread: raise the limit by `Limits::max_backlog`")
+                write!(f, "the peer left more than {limit} bytes of refusals unread: raise `Limits::max_backlog`")
             }
             Self::Flood(limit) => write!(
                 f,
-                "the peer sent over {limit} cancel, locate and stray messages in a second: raise the limit by `Limits::max_control_rate`"
+                "the peer sent more than {limit} CancelRequests, LocateRequests and unexpected messages in a second: raise `Limits::max_control_rate`"
             ),
         }
     }
@@ -338,18 +334,18 @@ impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
             CallErrorKind::Timeout => f.write_str("the deadline passed")?,
-            CallErrorKind::Closed => f.write_str("the peer closed the connection in good order")?,
+            CallErrorKind::Closed => f.write_str("the peer closed the connection with CloseConnection")?,
             CallErrorKind::Lost(failure) => write!(f, "the connection was lost: {failure}")?,
             CallErrorKind::Refused(refused) => write!(f, "the peer refused the connection: {refused}")?,
             CallErrorKind::Protocol(error) => write!(f, "{}{error}", fault_prefix(error))?,
-            CallErrorKind::BadReply(error) => write!(f, "the reply's header does not decode: {error}")?,
-            CallErrorKind::PeerError => f.write_str("the peer answered with MessageError")?,
-            CallErrorKind::LocalClose => f.write_str("the connection is closed on this side")?,
+            CallErrorKind::BadReply(error) => write!(f, "the header of the reply does not decode: {error}")?,
+            CallErrorKind::PeerError => f.write_str("the peer sent MessageError")?,
+            CallErrorKind::LocalClose => f.write_str("this side closed the connection")?,
             CallErrorKind::TooManyCalls => f.write_str("too many calls are pending on this connection")?,
         }
         f.write_str(match self.sent {
             SentPart::Nothing => " before any of the request was sent",
-            SentPart::Partly => " when part of the request was sent",
+            SentPart::Partly => " after a part of the request was sent",
             SentPart::Whole => " after the request was sent",
         })
     }
@@ -357,7 +353,7 @@ impl fmt::Display for CallError {
 
 impl Error for CallError {}
 
-/// Returns the prefix for a protocol error. Empty for an exceeded limit: the peer is not at fault then.
+/// Returns the text before a protocol error, which is empty if a limit was exceeded.
 fn fault_prefix(error: &ProtocolError) -> &'static str {
-    if error.limit().is_some() { "" } else { "the peer broke the protocol: " }
+    if error.limit().is_some() { "" } else { "the peer violated the protocol: " }
 }

@@ -1,11 +1,10 @@
 //! Messages that are received in fragments.
 //!
-//! The pieces of a message, which are its first message and its fragments, are joined in one buffer. The
-//! headers of the fragments are left out. Large fragments of GIOP 1.2 are read directly into their final
-//! position (see [`Fragments::lend`]). Other pieces are copied once.
+//! The pieces of a message, its start and its fragments, are joined in one buffer, without the headers of the
+//! fragments. Large fragments of GIOP 1.2 are read directly into it (see [`Fragments::lend`]).
 //!
-//! In GIOP 1.2 all pieces but the last are multiples of 8 bytes. Offsets in the joined message therefore have
-//! the alignment that the sender intended. This does not hold in GIOP 1.1: see [`MessageLayout`].
+//! In GIOP 1.2, all pieces except the last have lengths that are multiples of 8. Offsets in the joined
+//! message therefore have the intended alignment. This does not hold in GIOP 1.1: see [`MessageLayout`].
 
 mod streamed;
 
@@ -25,21 +24,23 @@ use crate::message::RequestHead;
 use crate::pool::{Buffer, BufferPool};
 
 /// The maximum size in bytes of a message that is not joined in a pooled buffer.
-const MAX_SMALL_MESSAGE: usize = 32 * 1024;
+const MAX_SMALL_MESSAGE_SIZE: usize = 32 * 1024;
 
+/// The offset of the data in a Fragment message of GIOP 1.1.
 const PAYLOAD_AT_1_1: usize = HEADER_LEN;
 
+/// The offset of the data in a Fragment message of GIOP 1.2.
 const PAYLOAD_AT_1_2: usize = PIECE_HEADER_LEN;
 
-/// The incomplete messages.
+/// The messages of a connection that are received in fragments and are incomplete.
 #[derive(Debug)]
 pub(crate) struct Fragments {
     pool: Arc<BufferPool>,
     incomplete: Vec<IncompleteMessage>,
     total_bytes: usize,
-    /// The part of `total_bytes` that is outside of pooled buffers, as charged to the pool.
+    /// The memory outside of pooled buffers that has been charged to the pool, in bytes.
     outside_bytes: usize,
-    /// The size of the last large message, which the next one is expected to have. 0 after a small one.
+    /// The expected size of the next large message: the size of the last message, or 0 if that was small.
     expected_size: usize,
     pub(crate) copied: u64,
 }
@@ -47,11 +48,11 @@ pub(crate) struct Fragments {
 #[derive(Debug)]
 pub(crate) enum FirstPiece<'a> {
     Bytes(&'a [u8]),
-    /// In a buffer of its own. Holds the number of bytes.
+    /// A piece in a buffer of its own, with the number of its bytes.
     Placed(Buffer, usize),
-    /// To be discarded, with all following pieces.
+    /// The start of a message that is discarded with all its pieces.
     Discarded(&'a [u8]),
-    /// Already handed out. The following pieces go to a stream.
+    /// The start of a message that has been handed out. The following pieces go to its stream.
     Streamed(&'a [u8]),
 }
 
@@ -62,32 +63,32 @@ pub(crate) enum FragmentOutcome {
     /// The fragment continues no message.
     Stray,
     Complete(MessageHeader, JoinedMessage),
-    /// The message is now too large. Holds its first bytes.
+    /// The message is now too large. The value contains its first bytes.
     Oversized(MessageHeader, Bytes),
 }
 
 #[derive(Debug)]
 struct IncompleteMessage {
     first_header: MessageHeader,
-    /// The id of the fragments. `None` for GIOP 1.1, where only one message at a time is fragmented.
+    /// The id in the fragments. `None` in GIOP 1.1, which fragments one message at a time, without an id.
     id: Option<RequestId>,
     started_at: Instant,
-    /// `None` if the message is discarded.
     data: Option<Data>,
     piece_offsets: Vec<u32>,
     /// True for a message that may be handed out before its last piece has been received.
     may_stream: bool,
     /// The request id of a message that was handed out.
     request_id: Option<RequestId>,
-    /// After the rest of a streamed message was discarded: its size in bytes, which determines the timeout.
+    /// The size in bytes of the discarded rest of a streamed message. It determines the timeout.
     discarded_bytes: Option<usize>,
 }
 
 #[derive(Debug)]
 enum Data {
     Small(BytesMut),
+    /// A pooled buffer, and the number of bytes in it.
     Pooled(Buffer, usize),
-    /// The buffer is lent to the receiver, which reads a fragment to the position after this number of bytes.
+    /// The buffer, with this number of bytes, is lent to the receiver, which reads a fragment into it.
     Lent(usize),
     /// The message was handed out. Further pieces go to its stream.
     Streamed,
@@ -170,7 +171,7 @@ impl Fragments {
         Ok(id)
     }
 
-    /// Adds a fragment to its message. Of a skipped fragment, `bytes` has only the headers.
+    /// Adds a fragment to its message. If its data was skipped, `bytes` contains only the headers.
     pub(crate) fn add(
         &mut self,
         header: MessageHeader,
@@ -209,12 +210,12 @@ impl Fragments {
         Ok(self.join_if_last(at, header.more_fragments))
     }
 
-    /// Lends the buffer of the message that a partly received GIOP 1.2 fragment belongs to, with the number
-    /// of bytes in it. The rest of the fragment is read directly to the position after them. The buffer is
-    /// returned by [`add_placed`](Self::add_placed) or, if there is no memory to continue, by
-    /// [`take_back`](Self::take_back).
+    /// Lends the buffer of the message to which a partly received GIOP 1.2 fragment belongs. Returns it with
+    /// the number of bytes in it. The fragment must be placed after them.
     ///
-    /// Returns `None` if the fragment is to be skipped. [`add`](Self::add) then returns the reason.
+    /// The buffer must be returned to [`add_placed`](Self::add_placed) or [`take_back`](Self::take_back).
+    ///
+    /// Returns `None` if the fragment must be skipped. [`add`](Self::add) then returns the reason.
     pub(crate) fn lend(
         &mut self,
         header: &MessageHeader,
@@ -253,7 +254,7 @@ impl Fragments {
         }
     }
 
-    /// Takes back a lent buffer that contains the fragment now.
+    /// Takes back a lent buffer that now contains the fragment.
     pub(crate) fn add_placed(
         &mut self,
         header: &MessageHeader,
@@ -279,7 +280,7 @@ impl Fragments {
         self.incomplete.iter_mut().find(|message| message.id == id)
     }
 
-    /// Drops a message that its sender cancelled. Returns whether it was found.
+    /// Drops the incomplete request with this id, which was cancelled. Returns whether there is one.
     pub(crate) fn cancel(&mut self, id: RequestId) -> bool {
         let found = self.incomplete.iter().position(|message| message.is_request(id));
         if let Some(data) = found.and_then(|at| self.incomplete.swap_remove(at).data) {
@@ -288,7 +289,6 @@ impl Fragments {
         found.is_some()
     }
 
-    /// Returns the earliest deadline of an incomplete message.
     pub(crate) fn earliest_deadline(&self, limits: &Limits) -> Option<Instant> {
         let timed = self.incomplete.iter().filter(|message| !message.is_streamed());
         let deadline = |message: &IncompleteMessage| {
@@ -314,7 +314,7 @@ impl Fragments {
         }
     }
 
-    /// Charges the current size of memory outside of pooled buffers to the pool.
+    /// Updates the memory outside of pooled buffers that is charged to the pool.
     fn update_charge(&mut self) {
         let small = |message: &IncompleteMessage| match &message.data {
             Some(Data::Small(data)) => data.capacity(),
@@ -337,7 +337,7 @@ impl Fragments {
         Ok(())
     }
 
-    /// Discards a message that exceeds the size limit. Fails unless it is a GIOP 1.2 request.
+    /// Discards a message that exceeds the size limit. Fails if the message is not a GIOP 1.2 request.
     #[cold]
     fn discard_oversized(
         &mut self,
@@ -370,7 +370,7 @@ impl Fragments {
         let total = data.len();
         self.total_bytes -= total;
         self.update_charge();
-        self.expected_size = if total > MAX_SMALL_MESSAGE { total } else { 0 };
+        self.expected_size = if total > MAX_SMALL_MESSAGE_SIZE { total } else { 0 };
         let (header, joined) = data.join(first_header, piece_offsets, &self.pool);
         FragmentOutcome::Complete(header, joined)
     }
@@ -387,7 +387,7 @@ impl IncompleteMessage {
         self.data.as_ref().map_or(0, Data::len)
     }
 
-    /// Checks that a fragment may belong to this message.
+    /// Checks that a fragment has the version and the byte order of this message.
     fn check(&self, header: &MessageHeader) -> Result<(), ProtocolError> {
         if self.first_header.version != header.version || self.first_header.order != header.order {
             return Err(ProtocolError::FragmentMismatch);
@@ -430,13 +430,14 @@ impl Data {
         }
     }
 
-    /// Appends bytes. Returns how many were copied. Growing by doubling copies each byte once more on
-    /// average. A buffer of `expected_size`, the size of the previous message, mostly avoids that.
+    /// Appends bytes, and returns the number of bytes that were copied. A buffer that is too small is
+    /// replaced by one of twice the size, so that each byte is copied twice on average. A first buffer of
+    /// `expected_size`, the size of the previous message, mostly avoids that.
     fn push(&mut self, more: &[u8], pool: &BufferPool, expected_size: usize) -> u64 {
         let (len, copied) = (self.len(), more.len() as u64);
         let need = len + more.len();
         if let Self::Small(data) = self
-            && need <= MAX_SMALL_MESSAGE
+            && need <= MAX_SMALL_MESSAGE_SIZE
         {
             data.extend_from_slice(more);
             return copied;
@@ -460,7 +461,7 @@ impl Data {
         copied + moved
     }
 
-    /// Returns the whole message with its final header.
+    /// Returns the joined pieces as one message, with a header of its own.
     fn join(
         self,
         first_header: MessageHeader,

@@ -1,4 +1,4 @@
-//! Messages as bytes: types and constants for receiving, joining and decoding.
+//! Types and constants for receiving, joining and decoding messages as bytes.
 
 use bytes::Bytes;
 use giop_codec::ByteOrder;
@@ -8,30 +8,32 @@ use giop_codec::giop::{MessageHeader, RequestId};
 /// The length of a GIOP message header in bytes.
 pub const HEADER_LEN: usize = MessageHeader::LEN;
 
-/// The length in bytes of the headers of a GIOP 1.2 fragment: message header and request id.
+/// The length in bytes of the headers of a GIOP 1.2 fragment: the message header and a request id.
 pub const PIECE_HEADER_LEN: usize = HEADER_LEN + 4;
 
-/// The minimum size in bytes of incomplete messages that are read into a buffer of their own.
+/// The minimum size in bytes of a message that, if it is incomplete, is read into a buffer of its own.
 pub const MIN_DEPOSIT_SIZE: usize = 16 * 1024;
 
-/// The bytes kept of a message that is too large: message header, request id and response flags.
+/// The bytes that are kept of a too large GIOP 1.2 message: the headers up to the response flags.
 pub const OVERSIZED_START_LEN: usize = HEADER_LEN + 5;
 
+/// A received message in one buffer, except for parts that `layout` describes.
 #[derive(Debug)]
 pub(crate) struct JoinedMessage {
     pub(crate) bytes: Bytes,
+    /// `None` if the message is contiguous, and its fragments do not affect decoding.
     pub(crate) layout: Option<Box<MessageLayout>>,
 }
 
 /// The layout of a message that is not contiguous, or whose fragments may be aligned separately.
 #[derive(Debug)]
 pub(crate) enum MessageLayout {
-    /// The offsets of the second and later fragments of a GIOP 1.1 message, if any of them is not 4 modulo 8.
+    /// The offsets of the later fragments of a GIOP 1.1 message, if any of them is not 4 modulo 8.
     ///
-    /// Senders differ at such offsets: omniORB aligns values in each fragment separately, other ORBs align
-    /// over the whole message. Bytes and characters are read correctly in both cases.
+    /// Senders differ at such offsets: omniORB aligns the values in each fragment separately, and other ORBs
+    /// align them in the whole message. Bytes and characters are read correctly in both cases.
     Fragments(Vec<u32>),
-    /// `bytes` has only the part of the message outside of blocks, which are in these segments.
+    /// The segments of a message with blocks of bulk data in buffers of their own. `bytes` is the rest.
     Segments(Box<Segments>),
 }
 
@@ -45,7 +47,7 @@ impl JoinedMessage {
     }
 }
 
-/// Returns the word after the message header: the request id, except in requests and replies before GIOP 1.2.
+/// Returns the word after the message header: the request id, except in older Requests and Replies.
 #[inline]
 pub(crate) fn first_word(order: ByteOrder, bytes: &[u8]) -> Option<RequestId> {
     let word = bytes.get(HEADER_LEN..)?.first_chunk::<4>()?;
@@ -55,7 +57,6 @@ pub(crate) fn first_word(order: ByteOrder, bytes: &[u8]) -> Option<RequestId> {
     }))
 }
 
-/// Returns a message header followed by a request id.
 pub(crate) fn header_with_id(header: MessageHeader, id: RequestId) -> [u8; PIECE_HEADER_LEN] {
     let id = match header.order {
         ByteOrder::Big => id.0.to_be_bytes(),

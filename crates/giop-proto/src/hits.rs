@@ -1,4 +1,4 @@
-//! [`Limit`]: the limits by name, and how often each was hit.
+//! [`Limit`]: the names of all limits. [`LimitHits`]: how often each was hit.
 
 use std::ops::AddAssign;
 
@@ -6,7 +6,7 @@ use giop_codec::{DecodeError, DecodeErrorKind};
 
 macro_rules! limits {
     ($($variant:ident $name:literal $option:literal $text:literal;)+) => {
-        /// A limit of an endpoint, with its name in metrics and the option that sets it.
+        /// A limit of a connection or endpoint, with its name in metrics and the option that sets it.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Limit {
@@ -22,7 +22,7 @@ macro_rules! limits {
                 match self { $(Self::$variant => $name,)+ }
             }
 
-            /// Returns the option that sets the limit. Empty if the limit is fixed.
+            /// Returns the option that sets the limit, or an empty text if the limit is fixed.
             pub const fn option(self) -> &'static str {
                 match self { $(Self::$variant => $option,)+ }
             }
@@ -33,36 +33,36 @@ macro_rules! limits {
 }
 
 limits! {
-    MessageSize "max_message_size" "Limits::max_message_size" "Bytes of a message.";
-    StreamSize "max_stream_size" "Limits::max_stream_size" "Bytes of a payload that is received as a stream.";
-    Fragmented "max_fragmented" "Limits::max_fragmented" "Messages of which the last fragment has not been received.";
-    FragmentMemory "max_fragment_memory" "Limits::max_fragment_memory" "Bytes of all incomplete messages.";
-    Requests "max_requests" "Limits::max_requests" "Requests in flight on a connection: reading was suspended, or a request was refused.";
-    TotalRequests "max_total_requests" "Limits::max_total_requests" "Requests in flight on all connections: a request was refused, or a oneway had to wait.";
-    HeldRequests "max_held_requests" "Limits::max_held_requests" "Requests that a POA manager holds, or their bytes.";
-    Backlog "max_backlog" "Limits::max_backlog" "Bytes queued for a peer that does not read: its requests had to wait, or the connection was closed.";
-    Depth "max_depth" "Limits::max_depth" "Nesting of values.";
-    Decoded "max_decoded" "Limits::max_decoded" "Bytes that the decoded values of a message occupy.";
-    Count "count" "" "Fixed limits: the sizes of names and keys, and the numbers of profiles, components and contexts.";
-    ControlRate "max_control_rate" "Limits::max_control_rate" "CancelRequests, LocateRequests and unexpected messages in a second.";
-    Unanswered "max_unanswered" "Limits::max_unanswered" "Consecutive calls that timed out without any byte from the peer: the connection was closed.";
-    FirstHeader "first_header_timeout" "Limits::first_header_timeout" "Time to the first message header.";
-    MessageTime "message_timeout" "Limits::message_timeout" "Time for a message.";
-    WriteTime "write_timeout" "Limits::write_timeout" "Time in which a peer accepted too little of the data queued for it.";
-    Idle "idle_timeout" "Limits::idle_timeout" "Time without calls or requests.";
-    Linger "linger_timeout" "Limits::linger_timeout" "Time for the peer to close its side.";
-    Pool "max_receive_memory" "OrbBuilder::max_receive_memory" "Bytes of receive buffers and decoded values, or bytes queued for all peers: reading was suspended, a reply was refused, or the connection of a slow reader was closed.";
-    Connections "max_connections" "OrbBuilder::max_connections" "Connections of an endpoint: a connection was refused.";
-    ConnectionsPerAddress "max_connections_per_address" "OrbBuilder::max_connections" "Connections from one address: a connection was refused.";
-    Displaced "evict_idle_after" "OrbBuilder::evict_idle_after" "Connections of a full endpoint that had sent no message, and TLS handshakes: evicted in favour of new connections.";
-    CallTime "timeout" "OrbBuilder::timeout" "Deadlines of calls.";
-    HandshakeTime "handshake_timeout" "TlsBuilder::handshake_timeout" "Time for a TLS handshake.";
-    Handshakes "max_handshakes" "TlsBuilder::max_handshakes" "TLS handshakes in progress: a connection was refused.";
-    ConnectTime "connect_timeout" "OrbBuilder::connect_timeout" "Time to connect.";
+    MessageSize "max_message_size" "Limits::max_message_size" "The size of a message.";
+    StreamSize "max_stream_size" "Limits::max_stream_size" "The size of a payload that is received as a stream.";
+    Fragmented "max_fragmented" "Limits::max_fragmented" "The number of messages whose last fragment has not been received.";
+    FragmentMemory "max_fragment_memory" "Limits::max_fragment_memory" "The size of all incomplete messages together.";
+    Requests "max_requests" "Limits::max_requests" "The number of requests in flight on a connection. At a hit, reading is suspended, or a request is refused.";
+    TotalRequests "max_total_requests" "Limits::max_total_requests" "The number of requests in flight on all connections. At a hit, a request is refused, or a oneway must wait.";
+    HeldRequests "max_held_requests" "Limits::max_held_requests" "The number or the size of the requests that a POA manager holds.";
+    Backlog "max_backlog" "Limits::max_backlog" "The number of bytes queued for a peer that does not read. At a hit, its requests must wait or are refused, or the connection is closed.";
+    Depth "max_depth" "Limits::max_depth" "The nesting of values.";
+    Decoded "max_decoded" "Limits::max_decoded" "The memory that the decoded values of a message occupy.";
+    Count "count" "" "All fixed limits, such as the sizes of names and keys, and the numbers of profiles, components and contexts.";
+    ControlRate "max_control_rate" "Limits::max_control_rate" "The number of CancelRequests, LocateRequests and unexpected messages in a second.";
+    Unanswered "max_unanswered" "Limits::max_unanswered" "The number of consecutive calls that timed out without any byte from the peer. At a hit, the connection is closed.";
+    FirstHeader "first_header_timeout" "Limits::first_header_timeout" "The time until the first message header.";
+    MessageTime "message_timeout" "Limits::message_timeout" "The time in which a message must be received.";
+    WriteTime "write_timeout" "Limits::write_timeout" "The time in which a peer may accept too little of the data queued for it.";
+    Idle "idle_timeout" "Limits::idle_timeout" "The time without calls or requests.";
+    Linger "linger_timeout" "Limits::linger_timeout" "The time for the peer to close its side.";
+    Pool "max_receive_memory" "OrbBuilder::max_receive_memory" "The memory of receive buffers and decoded values, or the number of bytes queued for all peers. At a hit, reading is suspended, a reply is refused, or the connection of a slow reader is closed.";
+    Connections "max_connections" "OrbBuilder::max_connections" "The number of connections of an endpoint. At a hit, a connection is refused.";
+    ConnectionsPerAddress "max_connections_per_address" "OrbBuilder::max_connections" "The number of connections from one address. At a hit, a connection is refused.";
+    Evicted "evict_idle_after" "OrbBuilder::evict_idle_after" "The idle time after which a connection of a full endpoint may be evicted in favour of a new one. Only connections without any message and TLS handshakes are evicted.";
+    CallTime "timeout" "OrbBuilder::timeout" "The deadline of a call.";
+    HandshakeTime "handshake_timeout" "TlsBuilder::handshake_timeout" "The time for a TLS handshake.";
+    Handshakes "max_handshakes" "TlsBuilder::max_handshakes" "The number of TLS handshakes in progress. At a hit, a connection is refused.";
+    ConnectTime "connect_timeout" "OrbBuilder::connect_timeout" "The time to connect.";
 }
 
 impl Limit {
-    /// Returns the limit that a message exceeded, if that is the cause of the error.
+    /// Returns the limit that a message exceeded, if that caused the error.
     #[cold]
     #[must_use]
     pub const fn of_decoding(error: &DecodeError) -> Option<Self> {

@@ -1,8 +1,8 @@
-//! The sans-IO GIOP connection machine of the zorb ORB.
+//! The state machine of a GIOP connection for the zorb ORB, without any input or output of its own (sans-IO).
 //!
-//! A [`Connection`] turns bytes into requests and replies and back. It knows no socket, no clock, no lock and
-//! no task. Its driver reads and writes, passes the current time in, and receives [`Event`]s. The driver may
-//! be a task, a blocked thread or a test that joins two machines in memory.
+//! A [`Connection`] converts between bytes and requests or replies. It uses no sockets, clocks or tasks. A
+//! driver reads from and writes to the socket, passes in the current time, and receives [`Event`]s. The
+//! driver may be a task, a blocked thread, or a test that connects two machines in memory.
 #![forbid(unsafe_code)]
 
 pub mod calls;
@@ -23,8 +23,8 @@ mod stats;
 
 pub use calls::CallId;
 pub use connection::{
-    Config, Connection, GLASSFISH_FRAGMENT, IncomingStream, Input, Lifecycle, OutgoingFlow, Output, Peer,
-    PendingCall, ReplyFlow, ReplyRoom, ServedRequest, StreamOf, UnfinishedRequest,
+    Config, Connection, GLASSFISH_FRAGMENT_SIZE, IncomingStream, IncrementalMessage, IncrementalReply, Input,
+    Lifecycle, Output, Peer, PendingCall, ReplyRoom, ServedRequest, StreamOf, UnfinishedRequest,
 };
 pub use error::{
     CallError, CallErrorKind, CloseReason, IoFailure, PeerRefusal, ProtocolError, SentPart, SlowPeer,
@@ -35,7 +35,7 @@ pub use limits::{Limits, LimitsError, Role, later};
 pub use message::{Arguments, IncomingLocate, IncomingRequest, RawBody, Reply};
 pub use outbox::Transmit;
 pub use pool::BufferPool;
-pub use receive::{AlignedBuffer, Chunk, DepositTarget, Loan, LoanReturn, ReadBuf, Streams};
+pub use receive::{AlignedBuffer, Chunk, DepositTarget, Loan, LoanReturn, ReadBuf, StreamSelector};
 pub use request_budget::RequestBudget;
 pub use serving::ServeToken;
 pub use stats::Stats;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 pub use settings::LimitsError;
 
-/// The limits of one connection, each with a nonzero default. They bound the cost of a peer.
+/// The limits of one connection, and some of all connections. They bound the resources of a peer.
 ///
 /// ```
 /// use giop_proto::Limits;
@@ -19,81 +19,80 @@ pub use settings::LimitsError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes of a received message, including its headers and all its fragments. Default 16 MiB.
+    /// The maximum size of a received message in bytes, with all its fragments. Default: 16 MiB.
     ///
-    /// A larger GIOP 1.2 request is skipped and answered with `IMP_LIMIT`. Any other larger message is
-    /// answered with MessageError and ends the connection.
+    /// A larger GIOP 1.2 request is answered with `IMP_LIMIT`, and any other larger message with
+    /// MessageError.
     ///
-    /// Of a message with a streamed payload, only the part before the payload counts: see
-    /// [`max_stream_size`](Self::max_stream_size).
+    /// Of a streamed message, only the part before [the payload](Self::max_stream_size) counts.
     pub max_message_size: usize,
-    /// Bytes of a payload that is received as a stream. Default 4 GiB - 1, the maximum of a sequence. A
-    /// larger request is handled as for `max_message_size`, and a call with a larger result fails with
-    /// `IMP_LIMIT`.
+    /// The maximum size in bytes of a payload that is received as a stream. Default: 4 GiB − 1. A larger
+    /// request is handled as for `max_message_size`, and a larger result fails with `IMP_LIMIT`.
     ///
-    /// A stream occupies constant memory, whatever its size.
+    /// The memory that a stream occupies does not depend on its size.
     pub max_stream_size: u64,
-    /// Messages of which the last fragment is missing. Default 8. One more is answered with MessageError.
+    /// The maximum number of incomplete fragmented messages. Default: 8. More are answered with MessageError.
     pub max_fragmented: usize,
-    /// Bytes of all incomplete messages together. Default 16 MiB. More is handled as for `max_fragmented`.
+    /// The maximum size of all incomplete messages in bytes. Default: 16 MiB. More is answered likewise.
     pub max_fragment_memory: usize,
-    /// Requests in flight on a connection. Default 256.
+    /// The maximum number of requests in flight on a connection. Default: 256.
     ///
-    /// At this limit the connection is not read, or requests are refused if this side awaits replies.
+    /// At this limit, the connection is not read, or requests are refused if this side awaits replies.
     pub max_requests: usize,
-    /// Requests in flight on all connections of an ORB, except the first of each. Default 16,384.
+    /// The maximum number of requests in flight on all connections, except one of each. Default: 16,384.
     ///
     /// Further requests are answered with `TRANSIENT`, minor code
     /// [`TRANSIENT_OVERLOADED`](giop_codec::exception::minor::TRANSIENT_OVERLOADED), `COMPLETED_NO`.
     /// Oneways stay unread, because their senders cannot be notified.
     pub max_total_requests: usize,
-    /// Requests that one POA manager keeps in the holding state. Default 1,024. Further requests, and those
-    /// of one connection beyond half of its `max_requests`, are answered with `TRANSIENT`, minor code OMG 1.
+    /// The maximum number of requests that one POA manager keeps in the holding state. Default: 1,024.
+    ///
+    /// More are answered with `TRANSIENT`, OMG minor code 1, as is more than half of a connection's requests.
     pub max_held_requests: usize,
-    /// Bytes of the requests that a POA manager keeps. Default 16 MiB. More is handled in the same way.
+    /// The maximum size of these requests in bytes. Default: 16 MiB. More are answered in the same way.
     pub max_held_bytes: usize,
-    /// Bytes queued for a peer that does not read. Default 1 MiB.
+    /// The maximum number of bytes queued for a peer that does not read. Default: 1 MiB.
     ///
-    /// While the queued replies exceed it, requests are not read, or refused if this side awaits replies.
-    /// Senders of oneways should wait (see `Output::has_room`). A single message may always be queued.
+    /// While the queued replies exceed it, requests are not read, or are refused if this side awaits replies.
+    /// Senders of oneways should check `Output::has_room_for_oneway`. A single message may always be queued.
     pub max_backlog: usize,
-    /// Nesting of constructed types and encapsulations. Default 64. Deeper nesting raises `MARSHAL`.
+    /// The maximum nesting of types and encapsulations. Default: 64. Deeper nesting raises `MARSHAL`.
     pub max_depth: u16,
-    /// Bytes that the values decoded from one message may allocate, or eight times the message if that is
-    /// more. Default 16 MiB. More raises `MARSHAL`.
+    /// The maximum memory in bytes that the values decoded from one message may allocate. Default: 16 MiB.
+    /// Large messages may allocate more, up to eight times their size. Exceeding the limit raises `MARSHAL`.
     pub max_decoded: usize,
-    /// CancelRequests, LocateRequests and unexpected messages in one second that exceed the number of
-    /// requests in that second. Default 10,000. More closes the connection.
+    /// The maximum number of CancelRequests, LocateRequests and unexpected messages in a second. Each request
+    /// in the same second permits one more. Default: 10,000. If there are more, the connection is closed.
     pub max_control_rate: u32,
-    /// Consecutive calls that time out without any byte from the peer. Default 3.
+    /// The maximum number of consecutive calls that time out without any byte from the peer. Default: 3.
     ///
-    /// The connection then accepts no new calls, so that they use a new connection, and is closed in good
-    /// order when its pending calls have ended. This detects a peer whose system acknowledges data, but
-    /// which never answers.
+    /// At this limit, new calls use a new connection, and this one is closed when its pending calls have
+    /// ended. This detects a peer whose system acknowledges data but whose process never answers.
     pub max_unanswered: u32,
-    /// The maximum time until the first message header. Default 10 s. Then the connection is closed.
+    /// The maximum time until the first message header. Default: 10 s. Then the connection is closed.
     pub first_header_timeout: Duration,
-    /// The maximum time from the first byte of a message to its last, in addition to its size divided by
-    /// [`min_message_rate`](Self::min_message_rate). Default 30 s. Then the connection is closed.
+    /// The maximum time from the first byte of a message to its last one, in addition to its size divided by
+    /// [`min_message_rate`](Self::min_message_rate). Default: 30 s. After that, the connection is closed.
     pub message_timeout: Duration,
-    /// Bytes per second that a message must grow by. Default 64 KiB.
+    /// The minimum number of bytes per second at which a message must be received. Default: 64 KiB.
     pub min_message_rate: usize,
-    /// The maximum time in which the peer accepts nothing. Default 30 s. Then the connection is closed.
+    /// The maximum time in which the peer accepts nothing. Default: 30 s. Then the connection is closed.
     ///
-    /// Over TCP on Linux it is also the `TCP_USER_TIMEOUT`, for data that is sent but not acknowledged.
+    /// Over TCP on Linux, this is also the `TCP_USER_TIMEOUT`, for data that is sent but not acknowledged.
     pub write_timeout: Duration,
-    /// Bytes per second that a peer which opened the connection must accept while data is queued for it,
-    /// after [`write_timeout`](Self::write_timeout). Default 8 KiB. Otherwise the connection is closed.
+    /// The minimum number of bytes per second that the peer must accept while data is queued for it. Default:
+    /// 8 KiB. Applies only if the peer opened the connection. If the peer stays below this rate by
+    /// [`write_timeout`](Self::write_timeout), the connection is closed.
     pub min_write_rate: usize,
-    /// The maximum time without calls or requests. `None`: 120 s if this side opened the connection, 180 s
-    /// if the peer did. Then the connection is closed in good order.
+    /// The maximum time without calls or requests. The default `None` means 120 s if this side opened the
+    /// connection, and 180 s if the peer did. After that, the connection is closed with CloseConnection.
     pub idle_timeout: Option<Duration>,
-    /// The maximum time for the peer to close its side after the last message was sent. Default 1 s.
+    /// The maximum time for the peer to close its side after the last message was sent. Default: 1 s.
     pub linger_timeout: Duration,
 }
 
 impl Limits {
-    /// Returns the idle timeout in force for a connection of that role.
+    /// Returns the idle timeout of a connection with this role.
     pub fn idle_timeout(&self, role: Role) -> Duration {
         self.idle_timeout.unwrap_or(match role {
             Role::Client => Duration::from_secs(120),
@@ -138,12 +137,12 @@ impl Default for Limits {
 #[inline]
 #[must_use]
 pub fn later(at: Instant, by: Duration) -> Instant {
-    // The longest duration that every system can represent.
+    // A duration that can be added to the time of every system.
     const NEVER: Duration = Duration::from_secs(30 * 365 * 86_400);
     at.checked_add(by).unwrap_or_else(|| at + NEVER)
 }
 
-/// The side that opened the connection.
+/// The role of this side of a connection, which depends on the side that opened the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// This side opened the connection. It sends requests, with even ids.

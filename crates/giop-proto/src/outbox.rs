@@ -1,85 +1,87 @@
-//! The write queue. Small messages are copied into batches; large ones stay chunks of their own.
+//! The write queue of a connection. Small messages are copied into batches. Large pieces are not copied.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
 use bytes::{Buf, Bytes};
 
-/// The number of gathered bytes from which a write is not delayed.
+/// If at least this number of bytes has been copied into a batch, a write should not be delayed.
 pub const BATCH_SIZE: usize = 64 * 1024;
 
-/// The number of queued bytes, including chunks, from which a write is not delayed. One write of four
-/// messages of 64 KiB takes about a third less time than four writes.
+/// If at least this number of bytes is queued, including chunks, a write should not be delayed. One write of
+/// four messages of 64 KiB takes about a third less time than four writes.
 pub const BULK_BATCH_SIZE: usize = 256 * 1024;
 
-/// The maximum size in bytes of pieces that are copied into a batch.
-pub const MAX_GATHERED_PIECE: usize = 4 * 1024;
+/// The maximum size in bytes of a piece that is copied into a batch instead of being queued as a chunk.
+pub const MAX_COPIED_PIECE_SIZE: usize = 4 * 1024;
 
 /// The maximum number of slices in one write.
 pub const MAX_SLICES: usize = 64;
 
-/// The size of a full batch in bytes. The message that makes it worth a write still fits.
-const FULL_BATCH_SIZE: usize = BATCH_SIZE + MAX_GATHERED_PIECE;
+/// The capacity in bytes of a full-size batch, in which the piece that reaches `BATCH_SIZE` fits.
+const FULL_BATCH_SIZE: usize = BATCH_SIZE + MAX_COPIED_PIECE_SIZE;
 
-/// The maximum number of empty batches kept for reuse: those queued at a time, and the one being written.
 const MAX_SPARE_BATCHES: usize = 17;
 
-/// The initial capacity of a batch in bytes. Most connections never need more.
+/// The initial capacity of a batch in bytes, which suffices for most connections.
 const INITIAL_BATCH_SIZE: usize = 4 * 1024;
 
 /// The queue of outgoing bytes of one connection, in the order in which they are sent.
 ///
-/// In steady state nothing is allocated: while one batch is filled, others are queued or written.
+/// Batches are reused, so that nothing is allocated after the first messages.
 #[derive(Debug, Default)]
 pub struct Outbox {
+    /// The batch that is being filled. It follows the sealed ones.
     open: Option<Box<Batch>>,
+    /// Batches to which nothing is appended any more, except in the gap.
     sealed: VecDeque<Box<Batch>>,
-    /// Empty batches, kept for their memory.
-    #[expect(clippy::vec_box, reason = "boxes go from here to the queue and to writers")]
+    #[expect(clippy::vec_box, reason = "the boxes move to the queue and to writers")]
     spare: Vec<Box<Batch>>,
     batch_capacity: usize,
-    /// Bytes queued since the connection was opened.
+    /// The number of bytes queued since the connection was opened.
     queued: u64,
-    /// Bytes that the socket accepted since the connection was opened.
+    /// The number of bytes that the socket has accepted since the connection was opened.
     written: u64,
     writes: u64,
-    /// The stream position before which all bytes were lent to a writer. The socket may have accepted them.
+    /// The stream position before which all bytes have been lent to a writer and may be written.
     lent_until: u64,
-    /// Bytes copied into batches since the connection was opened.
+    /// The number of bytes copied into batches since the connection was opened.
     copied: u64,
     gap: Option<Gap>,
 }
 
-/// A part of the stream whose bytes are supplied later. Data that is queued in the meantime follows it.
+/// A part of the stream whose bytes are supplied later. Data that is queued in the meantime is sent after it.
 #[derive(Debug, Clone, Copy)]
 struct Gap {
+    /// The number of sealed batches before the gap, including the batch into which the gap is filled.
     sealed_before: usize,
     missing: u64,
     end: u64,
 }
 
-/// Gathered bytes with chunks between them. The control parts of many bulk messages share one batch.
+/// Bytes that are copied from small pieces, with chunks between them.
 #[derive(Debug, Default)]
 struct Batch {
     bytes: Vec<u8>,
-    /// The number of gathered bytes that are written.
-    gathered_written: usize,
-    /// The chunks, each with the index of the gathered byte that it precedes.
+    /// The number of copied bytes that have been written.
+    copied_written: usize,
+    /// The chunks, each with the index of the copied byte that follows it.
     chunks: VecDeque<(usize, Bytes)>,
+    /// The number of copied bytes and bytes of chunks that have not been written.
     unwritten: usize,
-    /// Bytes written since the batch was lent.
+    /// The number of bytes written since the batch was lent.
     written: usize,
     writes: u32,
 }
 
-/// Bytes to be written to the socket. They must be returned to [`Outbox::commit`].
+/// A batch that is lent to a writer. It must be returned to [`Outbox::commit`].
 ///
-/// The box is reused, so that lending moves a pointer and allocates nothing.
+/// It is a box, so that lending moves only a pointer. The box is reused.
 #[derive(Debug)]
 pub struct Transmit(Box<Batch>);
 
 impl Outbox {
-    /// Returns the stream position of the next byte that is queued.
+    /// Returns the number of bytes queued so far, which is the stream position of the next byte to be queued.
     #[inline]
     pub fn queued(&self) -> u64 {
         self.queued
@@ -91,7 +93,7 @@ impl Outbox {
         self.written
     }
 
-    /// Returns the stream position before which all bytes are written or lent to a writer.
+    /// Returns the stream position before which all bytes have been written or lent to a writer.
     #[inline]
     pub(crate) fn lent_or_written(&self) -> u64 {
         self.lent_until.max(self.written)
@@ -113,12 +115,11 @@ impl Outbox {
         usize::try_from(self.queued.saturating_sub(self.lent_or_written())).unwrap_or(usize::MAX)
     }
 
-    /// Returns the number of bytes that were copied into batches.
     pub(crate) fn copied(&self) -> u64 {
         self.copied
     }
 
-    /// Returns whether there is nothing to lend.
+    /// Returns whether there is nothing to lend at present. There may be bytes after a gap.
     #[inline]
     pub fn is_empty(&self) -> bool {
         match self.gap {
@@ -127,14 +128,14 @@ impl Outbox {
         }
     }
 
-    /// Returns whether enough is queued that a later write would not be more efficient.
+    /// Returns whether so much is queued that waiting for more would not make the write more efficient.
     #[inline]
     pub(crate) fn is_worth_a_write(&self) -> bool {
-        let gathered = self.open.as_ref().is_some_and(|open| open.bytes.len() >= BATCH_SIZE);
-        gathered || !self.sealed.is_empty() || self.backlog() >= BULK_BATCH_SIZE
+        let is_batch_full = self.open.as_ref().is_some_and(|open| open.bytes.len() >= BATCH_SIZE);
+        is_batch_full || !self.sealed.is_empty() || self.backlog() >= BULK_BATCH_SIZE
     }
 
-    /// Queues bytes by copying them into the batch.
+    /// Queues bytes by copying them into a batch.
     #[inline]
     pub fn push(&mut self, bytes: &[u8]) {
         let free = self.open.as_ref().map(|open| open.bytes.capacity() - open.bytes.len());
@@ -149,9 +150,9 @@ impl Outbox {
         }
     }
 
-    /// Queues a chunk. A small one is copied, a large one is not.
+    /// Queues a chunk. It is copied into a batch only if it is small.
     pub fn push_chunk(&mut self, chunk: Bytes) {
-        if chunk.len() <= MAX_GATHERED_PIECE {
+        if chunk.len() <= MAX_COPIED_PIECE_SIZE {
             return self.push(&chunk);
         }
         if self.open.is_none() {
@@ -164,8 +165,8 @@ impl Outbox {
         }
     }
 
-    /// Queues a gap of `len` bytes to be filled later. Returns the stream position of its end, which
-    /// identifies the gap for [`fill`](Self::fill), or `None` if there is a gap already.
+    /// Queues a gap of `len` bytes, which must be filled later. Returns the stream position of its end, which
+    /// identifies the gap for [`fill`](Self::fill). Returns `None` if there is a gap already.
     pub fn leave_gap(&mut self, len: u64) -> Option<u64> {
         if self.gap.is_some() {
             return None;
@@ -179,18 +180,17 @@ impl Outbox {
         Some(gap.end)
     }
 
-    /// Returns whether there is a gap.
     pub(crate) fn is_gapped(&self) -> bool {
         self.gap.is_some()
     }
 
-    /// Returns whether there is an unfilled gap that ends at this stream position.
+    /// Returns whether there is a gap that ends at this stream position and is not filled.
     pub fn has_gap(&self, end: u64) -> bool {
         self.gap.is_some_and(|gap| gap.end == end)
     }
 
-    /// Queues the next bytes of the gap that ends at `end`. A small piece is copied, a large one is not.
-    /// Returns `false`, and queues nothing, if they do not fit or there is no such gap.
+    /// Queues the next bytes of the gap that ends at `end`. They are copied only if they are few. If they do
+    /// not fit, or there is no such gap, queues nothing and returns `false`.
     pub fn fill(&mut self, end: u64, piece: Bytes) -> bool {
         let len = piece.len() as u64;
         let Some(gap) = self.gap.as_mut().filter(|gap| gap.end == end && gap.missing >= len) else {
@@ -205,7 +205,7 @@ impl Outbox {
         }
         let Some(last) = self.sealed.get_mut(gap.sealed_before - 1) else { return false };
         last.unwritten += piece.len();
-        if piece.len() > MAX_GATHERED_PIECE {
+        if piece.len() > MAX_COPIED_PIECE_SIZE {
             last.chunks.push_back((last.bytes.len(), piece));
         } else {
             last.bytes.extend_from_slice(&piece);
@@ -218,8 +218,8 @@ impl Outbox {
         true
     }
 
-    /// Removes the bytes `start..end` of the stream from the queue. This succeeds only if they were queued
-    /// last, none of them is lent or written, and all are in one batch.
+    /// Removes the bytes `start..end` of the stream from the queue, and returns whether that was possible. It
+    /// is possible only if they were queued last, none of them is lent or written, and all are in one batch.
     pub fn unqueue(&mut self, start: u64, end: u64) -> bool {
         let Some(len) = end.checked_sub(start).and_then(|len| usize::try_from(len).ok()) else {
             return false;
@@ -242,7 +242,6 @@ impl Outbox {
         true
     }
 
-    /// Drops all bytes that are not lent.
     pub(crate) fn clear(&mut self) {
         (self.open, self.sealed, self.gap) = (None, VecDeque::new(), None);
         self.queued = self.lent_or_written();
@@ -265,7 +264,7 @@ impl Outbox {
         Transmit(batch)
     }
 
-    /// Takes back what was lent to a writer. Bytes that the socket did not accept return to the queue's head.
+    /// Takes back a batch that was lent to a writer. Its unwritten bytes are the next ones to be lent.
     #[inline]
     pub fn commit(&mut self, transmit: Transmit) {
         let Transmit(mut batch) = transmit;
@@ -281,15 +280,13 @@ impl Outbox {
         }
     }
 
-    /// Returns whether there is memory to [`release`](Self::release).
     #[inline]
     pub(crate) fn holds_memory(&self) -> bool {
         !self.spare.is_empty()
     }
 
-    /// Frees the memory of empty batches.
     pub(crate) fn release(&mut self) {
-        // A batch after a gap cannot be lent, but is not empty.
+        // The open batch may not be empty even if nothing can be lent, because it may follow a gap.
         self.open.take_if(|open| open.unwritten == 0);
         (self.spare, self.batch_capacity) = (Vec::new(), 0);
     }
@@ -299,22 +296,22 @@ impl Outbox {
         if self.spare.len() < MAX_SPARE_BATCHES && batch.bytes.capacity() >= self.batch_capacity {
             batch.bytes.clear();
             batch.chunks.clear();
-            batch.gathered_written = 0;
+            batch.copied_written = 0;
             self.spare.push(batch);
         }
     }
 
-    /// Reserves space for `additional` bytes in the open batch, or starts the next one.
+    /// Reserves space for `additional` bytes in the open batch. If the batch is full, starts the next one.
     #[cold]
-    fn reserve(&mut self, bytes: usize) {
+    fn reserve(&mut self, additional: usize) {
         if let Some(full) =
-            self.open.take_if(|open| open.unwritten > 0 && open.bytes.len() + bytes > FULL_BATCH_SIZE)
+            self.open.take_if(|open| open.unwritten > 0 && open.bytes.len() + additional > FULL_BATCH_SIZE)
         {
             self.sealed.push_back(full);
         }
         let open = self.open.get_or_insert_with(|| self.spare.pop().unwrap_or_default());
-        // The batches of most connections stay small. After one had to grow, all are allocated at full size.
-        let used = open.bytes.len() + bytes;
+        // Batches are small at first. After one of them had to grow, all further ones have the full size.
+        let used = open.bytes.len() + additional;
         self.batch_capacity = if used.max(self.batch_capacity) <= INITIAL_BATCH_SIZE {
             INITIAL_BATCH_SIZE
         } else {
@@ -325,19 +322,19 @@ impl Outbox {
 }
 
 impl Transmit {
-    /// Returns whether all lent bytes are written.
+    /// Returns whether all lent bytes have been written.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.unwritten == 0
     }
 
-    /// Returns all bytes to be written if they are one piece. The writer then needs no list of slices.
+    /// Returns the bytes to be written if they are contiguous. The writer then needs no list of slices.
     #[inline]
-    pub fn single(&self) -> Option<&[u8]> {
-        if self.0.chunks.is_empty() { self.0.bytes.get(self.0.gathered_written..) } else { None }
+    pub fn contiguous_bytes(&self) -> Option<&[u8]> {
+        if self.0.chunks.is_empty() { self.0.bytes.get(self.0.copied_written..) } else { None }
     }
 
-    /// Fills `slices` with what is to be written next. Returns the number of slices used.
+    /// Fills `slices` with the bytes to be written next. Returns the number of slices that are filled.
     pub fn io_slices<'a>(&'a self, slices: &mut [IoSlice<'a>; MAX_SLICES]) -> usize {
         let mut used = 0;
         for (slice, piece) in slices.iter_mut().zip(self.pieces()) {
@@ -349,11 +346,11 @@ impl Transmit {
 
     /// Returns all pieces to be written. None of them is empty.
     pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
-        let Batch { bytes, chunks, gathered_written, .. } = &*self.0;
-        let mut from = *gathered_written;
-        let mut gathered = move |to: usize| bytes.get(std::mem::replace(&mut from, to)..to);
-        let pieces = chunks.iter().flat_map(move |(position, chunk)| [gathered(*position), Some(&**chunk)]);
-        let last = chunks.back().map_or(*gathered_written, |(position, _)| *position);
+        let Batch { bytes, chunks, copied_written, .. } = &*self.0;
+        let mut from = *copied_written;
+        let mut copied = move |to: usize| bytes.get(std::mem::replace(&mut from, to)..to);
+        let pieces = chunks.iter().flat_map(move |(position, chunk)| [copied(*position), Some(&**chunk)]);
+        let last = chunks.back().map_or(*copied_written, |(position, _)| *position);
         pieces.chain([bytes.get(last..)]).flatten().filter(|piece| !piece.is_empty())
     }
 
@@ -364,17 +361,18 @@ impl Transmit {
         self.0.written += n;
         self.0.writes += 1;
         self.0.unwritten -= n;
-        if self.0.chunks.is_empty() { self.0.gathered_written += n } else { self.0.advance_chunks(n) }
+        if self.0.chunks.is_empty() { self.0.copied_written += n } else { self.0.advance_chunks(n) }
     }
 }
 
 impl Batch {
+    /// Counts `n` bytes of a batch with chunks as written, and drops the chunks among them.
     fn advance_chunks(&mut self, mut n: usize) {
         while let Some((position, chunk)) = self.chunks.front_mut() {
-            let gathered = position.saturating_sub(self.gathered_written).min(n);
-            self.gathered_written += gathered;
-            n -= gathered;
-            if self.gathered_written < *position {
+            let copied = position.saturating_sub(self.copied_written).min(n);
+            self.copied_written += copied;
+            n -= copied;
+            if self.copied_written < *position {
                 return;
             }
             if n < chunk.len() {
@@ -383,10 +381,10 @@ impl Batch {
             n -= chunk.len();
             self.chunks.pop_front();
         }
-        self.gathered_written += n;
+        self.copied_written += n;
     }
 
-    /// Drops the last `len` bytes, unless a chunk would have to be cut.
+    /// Drops the last `len` bytes. Returns `false` if a chunk would be cut, or some bytes are written.
     fn cut_back(&mut self, len: usize) -> bool {
         let (mut end, mut rest, mut kept_chunks) = (self.bytes.len(), len, self.chunks.len());
         for (position, chunk) in self.chunks.iter().rev() {
@@ -397,7 +395,7 @@ impl Batch {
             let Some(more) = rest.checked_sub(chunk.len()) else { return false };
             (end, rest, kept_chunks) = (*position, more, kept_chunks - 1);
         }
-        if rest > end.saturating_sub(self.gathered_written) {
+        if rest > end.saturating_sub(self.copied_written) {
             return false;
         }
         self.bytes.truncate(end - rest);
@@ -411,7 +409,7 @@ impl Batch {
 mod tests {
     use super::*;
 
-    /// Returns the bytes that a socket receives which accepts `step` bytes per write.
+    /// Writes to a socket that accepts `step` bytes per write, and returns the bytes that it receives.
     fn write(outbox: &mut Outbox, step: usize) -> Vec<u8> {
         let mut out = Vec::new();
         while !outbox.is_empty() {
@@ -456,16 +454,16 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_behind_a_gap_stays_when_memory_is_released() {
+    fn bytes_after_a_gap_stay_when_memory_is_released() {
         let mut outbox = Outbox::default();
         outbox.push(b"before ");
         let gap = outbox.leave_gap(4).unwrap();
-        outbox.push(b"behind");
+        outbox.push(b"after");
         assert_eq!(write(&mut outbox, 100), b"before ");
         assert!(outbox.is_empty() && outbox.holds_memory());
         outbox.release();
         assert!(outbox.fill(gap, Bytes::from_static(b"gap ")));
-        assert_eq!(write(&mut outbox, 100), b"gap behind");
+        assert_eq!(write(&mut outbox, 100), b"gap after");
         assert_eq!(outbox.backlog(), 0);
     }
 
@@ -507,10 +505,10 @@ mod tests {
         let mut seen = Vec::new();
         for _ in 0..100 {
             outbox.push(&[1; 100]);
-            outbox.push_chunk(Bytes::from_static(&[2; MAX_GATHERED_PIECE + 1]));
+            outbox.push_chunk(Bytes::from_static(&[2; MAX_COPIED_PIECE_SIZE + 1]));
             outbox.push(&[3; 100]);
             let mut transmit = outbox.take();
-            let len = 200 + MAX_GATHERED_PIECE + 1;
+            let len = 200 + MAX_COPIED_PIECE_SIZE + 1;
             transmit.advance(len);
             assert!(transmit.is_empty());
             if !seen.contains(&transmit.0.bytes.as_ptr()) {
@@ -526,24 +524,24 @@ mod tests {
         let mut outbox = Outbox::default();
         for _ in 0..20 {
             outbox.push(&[1; 100]);
-            outbox.push_chunk(Bytes::from_static(&[2; MAX_GATHERED_PIECE + 1]));
+            outbox.push_chunk(Bytes::from_static(&[2; MAX_COPIED_PIECE_SIZE + 1]));
         }
         let transmit = outbox.take();
         assert!(outbox.is_empty());
-        assert_eq!(transmit.0.unwritten, 20 * (100 + MAX_GATHERED_PIECE + 1));
+        assert_eq!(transmit.0.unwritten, 20 * (100 + MAX_COPIED_PIECE_SIZE + 1));
         outbox.commit(transmit);
-        assert_eq!(write(&mut outbox, 5000).len(), 20 * (100 + MAX_GATHERED_PIECE + 1));
+        assert_eq!(write(&mut outbox, 5000).len(), 20 * (100 + MAX_COPIED_PIECE_SIZE + 1));
     }
 
     #[test]
-    fn a_message_with_chunks_can_be_taken_back_even_behind_a_write_that_did_not_finish() {
+    fn a_message_with_chunks_can_be_taken_back_even_after_an_incomplete_write() {
         let mut outbox = Outbox::default();
         outbox.push(&[1; 100]);
         let mut first = outbox.queued();
         let message = |outbox: &mut Outbox| {
             outbox.push(b"head");
-            outbox.push_chunk(Bytes::from_static(&[2; MAX_GATHERED_PIECE + 1]));
-            outbox.push_chunk(Bytes::from_static(&[3; MAX_GATHERED_PIECE + 1]));
+            outbox.push_chunk(Bytes::from_static(&[2; MAX_COPIED_PIECE_SIZE + 1]));
+            outbox.push_chunk(Bytes::from_static(&[3; MAX_COPIED_PIECE_SIZE + 1]));
             outbox.push(b"tail");
             outbox.queued()
         };

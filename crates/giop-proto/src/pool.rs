@@ -1,11 +1,12 @@
-//! Receive buffers that are allocated once, and then reused.
+//! Receive buffers that are allocated once and then reused.
 //!
-//! A [`BufferPool`] keeps a *master* handle of every buffer that it returned. A buffer is free as soon as
-//! the master is its only handle. Dropping the last view of a message therefore returns its buffer.
+//! When a buffer is given back, the [`BufferPool`] keeps a handle of it, which is called the *master*. Views
+//! of the buffer are further handles. The buffer is free as soon as the master is the only handle. Therefore
+//! the buffer of a message is free when the last view of the message is dropped.
 //!
-//! Reusing a buffer allocates nothing. Its bytes stay initialised, so that reads never need uninitialised
-//! memory, and the crate needs no `unsafe`. A new buffer for a large message reserves address space for all
-//! of it. Its bytes are initialised as memory is granted, so that bytes that never arrive occupy no memory.
+//! Reusing a buffer allocates nothing. Its bytes stay initialised, so that this crate needs no `unsafe`. A
+//! new buffer for a large message reserves address space for the whole message, but is initialised only as
+//! memory is granted. Therefore bytes that never arrive occupy no memory.
 
 #[cfg(test)]
 mod tests;
@@ -18,60 +19,62 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use bytes::{Bytes, BytesMut};
 
-/// The alignment in bytes of the first byte of every buffer. All CDR values of a message that starts there
-/// have addresses that agree with their CDR offsets modulo 8.
+/// The alignment in bytes of the first byte of every buffer. If a message starts there, the address of each
+/// of its values is equal to the CDR offset of the value, modulo 8.
 pub const BASE_ALIGN: usize = 64;
 
-/// The size in bytes of the smallest class: the read window for small messages.
-pub const WINDOW: usize = 64 * 1024;
+/// The size in bytes of the smallest buffers, into which small messages are read. They are called windows.
+pub const WINDOW_SIZE: usize = 64 * 1024;
 
-/// Four size classes for each power of two from 64 KiB to 1 GiB.
+/// The number of size classes: four for each power of two from 64 KiB to 1 GiB.
 const CLASS_COUNT: usize = 4 * 15;
 
-/// The maximum number of masters of a class that are examined before a new buffer is allocated.
+/// The maximum number of masters of a size class that are examined before a new buffer is allocated.
 const MAX_PROBES: usize = 8;
 
 /// The maximum number of connections that keep their window between reads.
 const MAX_KEPT_WINDOWS: usize = 64;
 
-/// A recycling pool of receive buffers in size classes.
+/// A pool of receive buffers, which are sorted into classes by their sizes.
 #[derive(Default)]
 pub struct BufferPool {
-    classes: Vec<Mutex<Class>>,
+    classes: Vec<Mutex<SizeClass>>,
+    /// The maximum number of bytes that the pool may hold.
     cap: usize,
     held: AtomicUsize,
-    /// Bytes of received messages outside of pooled buffers.
     outside: AtomicUsize,
-    /// Bytes queued for peers by connections with large queues.
-    queued: AtomicUsize,
-    /// The part of `queued_bytes` that is replies.
-    owed: AtomicUsize,
-    /// True if a connection uses memory beyond the cap.
-    overdrawn: AtomicBool,
+    /// The number of bytes queued for peers by connections with large queues.
+    queued_bytes: AtomicUsize,
+    /// The number of bytes of replies queued by connections with large queues of replies.
+    queued_reply_bytes: AtomicUsize,
+    /// True while a connection may use memory beyond the cap.
+    is_overdrawn: AtomicBool,
     kept_windows: AtomicUsize,
+    /// The number of buffers that were allocated.
     misses: AtomicU64,
 }
 
 #[derive(Default)]
-struct Class {
+struct SizeClass {
     masters: VecDeque<Bytes>,
+    /// The number of buffers that were reused.
     hits: u64,
     /// True if a buffer was taken or returned since the last [`trim`](BufferPool::trim).
     is_used: bool,
 }
 
-/// The counters of a [`BufferPool`] since its creation.
+/// The state of a [`BufferPool`], and its counters since its creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolStats {
-    /// Bytes of all pooled buffers, whether free or not.
+    /// The number of bytes of all pooled buffers, whether they are free or not.
     pub held: usize,
-    /// The part of `held` that is free. All is free without connections, if nothing received is kept.
+    /// The part of `held` that is free. All of it is, if nothing is connected or in use.
     pub free: usize,
-    /// Bytes of values decoded from requests that are being served, and of pieces of incomplete messages.
-    /// They are not in pooled buffers, but count against the cap.
+    /// The number of bytes of received data that is not in pooled buffers but counts against the cap: values
+    /// decoded from requests that are being served, and pieces of incomplete messages.
     pub outside: usize,
-    /// Bytes queued for peers by connections with more than 64 KiB queued. They are compared with the cap
-    /// separately, and reading does not wait for them.
+    /// The number of bytes queued for peers by connections with more than 64 KiB queued. They do not count
+    /// against the cap together with received data, but are compared with it separately.
     pub queued: usize,
     /// The maximum number of bytes that the pool may hold.
     pub cap: usize,
@@ -81,17 +84,17 @@ pub struct PoolStats {
     pub misses: u64,
 }
 
-/// A buffer. Its writable bytes are initialised. It is either writable, or frozen and possibly viewed.
+/// A buffer of a [`BufferPool`]: either writable, or frozen so that there may be views of it.
 ///
-/// It must be returned by [`BufferPool::share`] or [`BufferPool::give_back`]. A buffer that is merely
-/// dropped stays charged to the pool.
+/// If it is dropped, but not given to `share` or `give_back` of the pool, it stays charged.
 #[derive(Debug, Default)]
 pub struct Buffer {
     mem: BufferMemory,
+    /// The offset of the first aligned byte, at which the usable bytes begin.
     base: usize,
     /// The capacity in bytes, including the bytes before `base`.
     capacity: usize,
-    /// Bytes that are charged to the pool. The pool keeps only buffers of which all bytes are charged.
+    /// The number of bytes charged to the pool, which keeps only buffers that are completely charged.
     charged: usize,
 }
 
@@ -100,14 +103,14 @@ enum BufferMemory {
     Frozen(Bytes),
 }
 
-/// Omits the contents of the buffers, which are megabytes of application data.
+/// The output omits the contents of the buffers, which can be megabytes of application data.
 impl fmt::Debug for BufferPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BufferPool")
             .field("cap", &self.cap)
             .field("held", &self.held)
             .field("outside", &self.outside)
-            .field("queued", &self.queued)
+            .field("queued_bytes", &self.queued_bytes)
             .finish_non_exhaustive()
     }
 }
@@ -128,7 +131,7 @@ impl BufferPool {
         Self { classes: (0..CLASS_COUNT).map(|_| Mutex::default()).collect(), cap, ..Self::default() }
     }
 
-    /// Returns a buffer of at least `size` bytes. A buffer beyond the cap is freed after use.
+    /// Returns a buffer of at least `size` bytes, which is freed after use if the cap is exceeded.
     #[must_use]
     pub fn take(&self, size: usize) -> Buffer {
         self.try_take(size).unwrap_or_else(|| self.take_unpooled(size))
@@ -156,34 +159,35 @@ impl BufferPool {
         self.charge(capacity).then(|| Buffer { charged: capacity, ..self.allocate(size, size) })
     }
 
+    /// Returns a new buffer of at least `size` bytes that is not charged to the pool.
     #[cold]
     pub(crate) fn take_unpooled(&self, size: usize) -> Buffer {
         self.allocate(size, size)
     }
 
-    /// Returns a new buffer of at least `size` bytes, of which `charge` are writable and charged.
+    /// Returns a new buffer of at least `size` bytes, of which `charge` are charged, if the cap allows it.
     #[cold]
     pub(crate) fn take_growing(&self, size: usize, charge: usize) -> Option<Buffer> {
         let (_, size) = class_of(size);
         self.charge(charge).then(|| Buffer { charged: charge, ..self.allocate(size, charge) })
     }
 
-    /// Returns a buffer of at least `size` bytes, of which `granted` may be used at once, within the cap.
+    /// Returns a buffer of at least `size` bytes, of which `granted` are writable, if the cap allows it.
     pub(crate) fn try_take_granted(&self, size: usize, granted: usize) -> Option<Buffer> {
         if size <= granted { self.try_take(size) } else { self.take_growing(size, granted) }
     }
 
-    /// Charges the first `to` bytes of a buffer and makes them writable. Fails if the cap does not allow it.
+    /// Charges the first `to` bytes and makes them writable. Returns `false` if the cap does not allow it.
     #[cold]
     pub(crate) fn charge_more(&self, buffer: &mut Buffer, to: usize) -> bool {
         let to = if to >= buffer.capacity() { buffer.capacity } else { to };
         let more = to.saturating_sub(buffer.charged);
-        let charged = more == 0 || self.charge(more);
-        if charged {
+        let is_charged = more == 0 || self.charge(more);
+        if is_charged {
             buffer.charged += more;
             buffer.make_writable(to);
         }
-        charged
+        is_charged
     }
 
     pub(crate) fn can_hold(&self, size: usize) -> bool {
@@ -197,7 +201,7 @@ impl BufferPool {
         PoolStats {
             held: self.held.load(Ordering::Relaxed),
             outside: self.outside.load(Ordering::Relaxed),
-            queued: self.queued.load(Ordering::Relaxed),
+            queued: self.queued_bytes.load(Ordering::Relaxed),
             free: self
                 .classes
                 .iter()
@@ -209,7 +213,7 @@ impl BufferPool {
         }
     }
 
-    /// Freezes a buffer and returns a view of all its bytes. The pool reuses it when no view is left.
+    /// Freezes a buffer, gives it back, and returns a view of it. It is reused when no view is left.
     #[must_use]
     pub fn share(&self, mut buffer: Buffer) -> Bytes {
         buffer.freeze();
@@ -218,7 +222,7 @@ impl BufferPool {
         view
     }
 
-    /// Returns a buffer to the pool. It is reused when no view of it is left.
+    /// Gives a buffer back to the pool, to be reused when no view is left. It is kept only if fully charged.
     pub fn give_back(&self, buffer: Buffer) {
         let Buffer { mem, capacity, charged, .. } = buffer;
         let master = match mem {
@@ -236,10 +240,10 @@ impl BufferPool {
         }
     }
 
-    /// Calls `f` with the bytes of `message` if no other view of its buffer exists, and returns whether it
-    /// did. `message` is a view of a pooled buffer or of a buffer of its own.
+    /// If `message` is the only view of its buffer, calls `f` with the bytes of `message` for writing.
+    /// Returns whether it called `f`. The buffer may be pooled or not.
     ///
-    /// Only the most recently returned masters are searched, because `message` was received just before.
+    /// Only the latest masters are searched, because `message` must have been received shortly before.
     pub fn write_to(&self, message: &mut Bytes, f: impl FnOnce(&mut [u8])) -> bool {
         let (class, _) = class_of(message.len());
         for list in self.classes.get(class..).unwrap_or_default() {
@@ -262,8 +266,7 @@ impl BufferPool {
         written
     }
 
-    /// Charges received data that is not in pooled buffers, until
-    /// [`discharge_outside`](Self::discharge_outside).
+    /// Charges received data outside of pooled buffers until [`discharge_outside`](Self::discharge_outside).
     pub fn charge_outside(&self, bytes: usize) {
         self.outside.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -273,7 +276,7 @@ impl BufferPool {
         self.outside.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Returns whether received data exceeds the cap even without the free buffers.
+    /// Returns whether received data exceeds the cap, although all free buffers were freed.
     #[inline]
     pub(crate) fn exceeds_cap(&self) -> bool {
         self.outside.load(Ordering::Relaxed) > 0 && self.exceeds_cap_after_freeing()
@@ -291,29 +294,29 @@ impl BufferPool {
     }
 
     pub(crate) fn replace_queued(&self, before: usize, now: usize) {
-        self.queued.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
+        self.queued_bytes.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
     }
 
     pub(crate) fn replace_queued_replies(&self, before: usize, now: usize) {
-        self.owed.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
+        self.queued_reply_bytes.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
     }
 
     /// Returns the number of queued reply bytes of all connections with more than 64 KiB of them.
     #[inline]
-    pub fn owed(&self) -> usize {
-        self.owed.load(Ordering::Relaxed)
+    pub fn queued_reply_bytes(&self) -> usize {
+        self.queued_reply_bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns whether queued replies exceed half of the cap. Requests with large replies should wait then.
+    /// Returns whether [queued replies](Self::queued_reply_bytes) exceed half of the cap.
     #[inline]
     pub fn is_crowded(&self) -> bool {
-        self.owed() > self.cap / 2
+        self.queued_reply_bytes() > self.cap / 2
     }
 
-    /// Returns whether queued replies reach the cap.
+    /// Returns whether the [queued replies](Self::queued_reply_bytes) reach the cap.
     #[inline]
     pub fn is_full_of_replies(&self) -> bool {
-        self.owed() >= self.cap
+        self.queued_reply_bytes() >= self.cap
     }
 
     /// Returns the maximum number of bytes that the pool may hold.
@@ -324,32 +327,32 @@ impl BufferPool {
 
     #[cold]
     pub(crate) fn exceeds_queue_cap(&self) -> bool {
-        self.queued.load(Ordering::Relaxed) > self.cap
+        self.queued_bytes.load(Ordering::Relaxed) > self.cap
     }
 
-    /// Allows one connection at a time to exceed the cap, until [`end_overdraft`](Self::end_overdraft).
+    /// Allows one connection at a time to exceed the cap until [`end_overdraft`](Self::end_overdraft).
     #[cold]
     pub(crate) fn start_overdraft(&self) -> bool {
-        !self.overdrawn.swap(true, Ordering::Relaxed)
+        !self.is_overdrawn.swap(true, Ordering::Relaxed)
     }
 
     #[cold]
     pub(crate) fn end_overdraft(&self) {
-        self.overdrawn.store(false, Ordering::Relaxed);
+        self.is_overdrawn.store(false, Ordering::Relaxed);
     }
 
-    /// Frees buffers larger than a window if no buffer of the same size class was used since the last call.
-    /// Returns whether a later call may free more.
+    /// Frees the unused buffers of each size class, except windows, of which no buffer was used since the
+    /// last call. Returns whether there are buffers left that a later call may free.
     pub fn trim(&self) -> bool {
-        let mut later = false;
+        let mut is_any_left = false;
         for list in self.classes.iter().skip(1) {
             let mut list = lock(list);
             if !std::mem::take(&mut list.is_used) {
                 self.free_unused(&mut list, usize::MAX);
             }
-            later |= !list.masters.is_empty();
+            is_any_left |= !list.masters.is_empty();
         }
-        later
+        is_any_left
     }
 
     /// Returns the number of bytes of all pooled buffers.
@@ -357,21 +360,23 @@ impl BufferPool {
         self.held.load(Ordering::Relaxed)
     }
 
+    /// Allows keeping a window between reads. Returns `false` if too many connections do.
     pub(crate) fn start_keeping_window(&self) -> bool {
-        let writable_range = |kept_windows| (kept_windows < MAX_KEPT_WINDOWS).then_some(kept_windows + 1);
-        self.kept_windows.fetch_update(Ordering::Relaxed, Ordering::Relaxed, writable_range).is_ok()
+        let increased = |kept_windows| (kept_windows < MAX_KEPT_WINDOWS).then_some(kept_windows + 1);
+        self.kept_windows.fetch_update(Ordering::Relaxed, Ordering::Relaxed, increased).is_ok()
     }
 
     pub(crate) fn stop_keeping_window(&self) {
         self.kept_windows.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// Charges bytes, and frees unused buffers for that. Returns `false` if the cap does not allow it.
     #[cold]
     fn charge(&self, bytes: usize) -> bool {
         let cap = self.cap.saturating_sub(self.outside.load(Ordering::Relaxed));
-        let writable_range = |held: usize| held.checked_add(bytes).filter(|sum| *sum <= cap);
+        let increased = |held: usize| held.checked_add(bytes).filter(|sum| *sum <= cap);
         loop {
-            if self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, writable_range).is_ok() {
+            if self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, increased).is_ok() {
                 return true;
             }
             if !self.free_one() {
@@ -384,13 +389,12 @@ impl BufferPool {
         self.held.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Frees one unused buffer. Returns `false` if there is none.
     fn free_one(&self) -> bool {
         self.classes.iter().rev().any(|list| self.free_unused(&mut lock(list), 1))
     }
 
-    /// Frees up to `max` unused buffers of a class. Returns whether it freed so many.
-    fn free_unused(&self, list: &mut Class, max: usize) -> bool {
+    /// Frees up to `max` unused buffers of a size class. Returns whether it freed `max` buffers.
+    fn free_unused(&self, list: &mut SizeClass, max: usize) -> bool {
         let mut freed = 0;
         for _ in 0..list.masters.len() {
             match list.masters.pop_front().map(Bytes::try_into_mut) {
@@ -408,29 +412,30 @@ impl BufferPool {
         false
     }
 
+    /// Allocates a buffer whose first `writable_len` bytes are writable. Nothing is charged.
     #[cold]
-    fn allocate(&self, size: usize, make_writable: usize) -> Buffer {
+    fn allocate(&self, size: usize, writable_len: usize) -> Buffer {
         self.misses.fetch_add(1, Ordering::Relaxed);
         let capacity = size + BASE_ALIGN;
         let whole = giop_codec::cdr::mapped_size(capacity + 1);
         let mut mem =
-            if make_writable >= size { BytesMut::zeroed(whole) } else { BytesMut::with_capacity(whole) };
-        // Splitting makes the buffer reference counted, so that freezing and reclaiming it never allocate.
+            if writable_len >= size { BytesMut::zeroed(whole) } else { BytesMut::with_capacity(whole) };
+        // Splitting makes the memory reference-counted, so that freezing and reclaiming it never allocate.
         drop(mem.split_off(capacity));
         let mut buffer = Buffer { base: base_of(&mem), mem: BufferMemory::Owned(mem), capacity, charged: 0 };
-        buffer.make_writable(make_writable);
+        buffer.make_writable(writable_len);
         buffer
     }
 }
 
 impl Buffer {
-    /// Returns the capacity in bytes, counted from the aligned base.
+    /// Returns the number of bytes that the buffer can hold.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.capacity.saturating_sub(self.base)
     }
 
-    /// Returns all bytes that may be written to.
+    /// Returns all bytes that are writable, or were before the buffer was frozen.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         let all: &[u8] = match &self.mem {
@@ -440,7 +445,7 @@ impl Buffer {
         all.get(self.base..).unwrap_or_default()
     }
 
-    /// Returns all bytes that may be written to, for writing. Empty if the buffer is frozen.
+    /// Returns all writable bytes. There are none if the buffer is frozen.
     #[inline]
     #[must_use]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
@@ -467,7 +472,7 @@ impl Buffer {
         }
     }
 
-    /// Returns the number of charged bytes, or the capacity if none is charged.
+    /// Returns the number of charged bytes, or the capacity if no bytes are charged.
     pub(crate) fn charged_len(&self) -> usize {
         if self.charged == 0 { self.capacity() } else { self.charged.saturating_sub(self.base) }
     }
@@ -494,7 +499,7 @@ impl Buffer {
         true
     }
 
-    /// Returns a view of a range of bytes. The buffer must be frozen, and the range must exist.
+    /// Returns a view of a range of bytes. The buffer must be frozen, and the range must be within its bytes.
     #[inline]
     pub(crate) fn view(&self, range: Range<usize>) -> Bytes {
         match &self.mem {
@@ -503,10 +508,10 @@ impl Buffer {
         }
     }
 
-    /// Returns whether the buffer is charged and of the size class of read windows.
+    /// Returns whether the buffer is a window, and all its bytes are charged.
     #[inline]
     pub(crate) fn is_window(&self) -> bool {
-        self.charged == WINDOW + BASE_ALIGN && self.len() == self.charged
+        self.charged == WINDOW_SIZE + BASE_ALIGN && self.len() == self.charged
     }
 
     #[inline]
@@ -525,23 +530,24 @@ impl Default for BufferMemory {
 }
 
 fn base_of(mem: &BytesMut) -> usize {
-    // The address is used as a number only; nothing is read through it.
+    // The address is used only as a number.
     (mem.as_ptr() as usize).wrapping_neg() % BASE_ALIGN
 }
 
-/// Returns the index and size of the smallest class for `size` bytes. Sizes above the largest class get an
-/// index after the last one: such buffers are never pooled.
+/// Returns the index of the smallest size class for `size` bytes, and the size of its buffers. The index for
+/// a size above the largest class is not the index of a class. Such buffers are never pooled.
 fn class_of(size: usize) -> (usize, usize) {
-    let size = size.max(WINDOW);
+    let size = size.max(WINDOW_SIZE);
     let power = size.ilog2() as usize; // 2^power <= size
     let quarter = 1usize << (power - 2);
     let steps = (size - (1 << power)).div_ceil(quarter);
     (
-        4 * (power - WINDOW.ilog2() as usize) + steps,
+        4 * (power - WINDOW_SIZE.ilog2() as usize) + steps,
         (1usize << power).saturating_add(steps.saturating_mul(quarter)),
     )
 }
 
+/// Calls `f` with a range of the bytes if there is no other view of them. Returns whether it did.
 fn write_if_unique(bytes: Bytes, range: Range<usize>, f: impl FnOnce(&mut [u8])) -> (Bytes, bool) {
     match bytes.try_into_mut() {
         Ok(mut mem) => {
@@ -553,6 +559,6 @@ fn write_if_unique(bytes: Bytes, range: Range<usize>, f: impl FnOnce(&mut [u8]))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // A panic while the lock was held leaves a list of handles valid.
+    // Even if a thread panicked while it held the lock, the list of handles is valid.
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -2,7 +2,7 @@
 
 use giop_codec::giop::RequestId;
 
-/// A request that is being served. The token is valid until the request ends.
+/// Identifies a request of the peer that is being served. The token is valid until the request ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct ServeToken {
     index: u32,
@@ -10,7 +10,7 @@ pub struct ServeToken {
 }
 
 impl ServeToken {
-    /// Returns the index of the request's slot. It is small, and reused after this request.
+    /// Returns the index of the request among those in flight. It is small, and may be reused later.
     pub fn index(self) -> usize {
         self.index as usize
     }
@@ -24,6 +24,7 @@ pub(crate) struct ActiveRequests {
 
 #[derive(Debug)]
 struct Slot {
+    /// The number of requests that have ended in this slot.
     generation: u32,
     id: RequestId,
     state: State,
@@ -34,7 +35,7 @@ enum State {
     Free,
     /// The peer awaits a reply.
     Awaited,
-    /// No reply is awaited: the request is a oneway, or the peer cancelled it.
+    /// The peer awaits no reply: the request is a oneway, the peer cancelled it, or it has been acknowledged.
     Unawaited,
 }
 
@@ -64,7 +65,7 @@ impl ActiveRequests {
         ServeToken { index, generation: 0 }
     }
 
-    /// Ends a request. Returns whether its reply is awaited.
+    /// Ends a request. Returns whether the peer still awaits its reply.
     #[inline]
     pub(crate) fn finish(&mut self, token: ServeToken) -> bool {
         let Some(slot) = self.slots.get_mut(token.index()) else { return false };
@@ -78,7 +79,7 @@ impl ActiveRequests {
         awaited
     }
 
-    /// Returns the id that the peer gave a request.
+    /// Returns the id that the peer has given to a request.
     #[cold]
     pub(crate) fn id(&self, token: ServeToken) -> Option<RequestId> {
         self.slot(token).map(|slot| slot.id)
@@ -92,7 +93,7 @@ impl ActiveRequests {
         self.slot(token).is_some_and(|slot| slot.state == State::Awaited)
     }
 
-    /// Records that the reply is sent while the request continues. Returns whether the reply was awaited.
+    /// Records that the reply is sent before the request has ended. Returns whether the reply was awaited.
     #[cold]
     pub(crate) fn acknowledge(&mut self, token: ServeToken) -> bool {
         let slot = self.slots.get_mut(token.index()).filter(|slot| slot.generation == token.generation);
@@ -118,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_finished_token_ends_nothing_more() {
+    fn a_finished_token_ends_no_other_request() {
         let mut serving = ActiveRequests::default();
         let first = serving.insert(RequestId(2), true);
         assert!(serving.finish(first));

@@ -1,4 +1,4 @@
-//! The syntax tree: the parser's result, with names not yet bound.
+//! The syntax tree that the parser produces. Names in it are not bound to definitions yet.
 
 use std::rc::Rc;
 
@@ -15,8 +15,9 @@ pub(crate) struct Ident {
 /// A scoped name: `A::B` or `::A::B`.
 #[derive(Clone, Debug)]
 pub(crate) struct Name {
+    /// True if the name starts with `::`.
     pub(crate) absolute: bool,
-    /// Never empty.
+    /// The identifiers of the name, at least one.
     pub(crate) parts: Vec<Ident>,
     pub(crate) span: Span,
 }
@@ -30,7 +31,7 @@ impl Name {
 
 /// The documentation and annotations before a declaration.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Head {
+pub(crate) struct Intro {
     pub(crate) docs: Docs,
     pub(crate) annotations: Vec<Annotation>,
 }
@@ -38,6 +39,7 @@ pub(crate) struct Head {
 #[derive(Clone, Debug)]
 pub(crate) struct Annotation {
     pub(crate) name: String,
+    /// The arguments, each with its name if it is given.
     pub(crate) args: Vec<(Option<Ident>, Expr)>,
     pub(crate) span: Span,
 }
@@ -45,7 +47,7 @@ pub(crate) struct Annotation {
 /// A definition, or a declaration in the body of an interface, value type, component, home or port type.
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
-    pub(crate) head: Head,
+    pub(crate) intro: Intro,
     pub(crate) kind: ItemKind,
 }
 
@@ -65,9 +67,9 @@ pub(crate) enum ItemKind {
         flavour: Flavour,
         name: Ident,
     },
-    /// `valuetype` or `eventtype` with a body.
+    /// A `valuetype` or `eventtype` with a body.
     Value(Box<Value>),
-    ValueForward {
+    ForwardValue {
         is_abstract: bool,
         is_event: bool,
         name: Ident,
@@ -76,11 +78,12 @@ pub(crate) enum ItemKind {
         name: Ident,
         ty: TypeSpec,
     },
-    /// In a value type: `public long a, b[2];`.
+    /// State members of a value type: `public long a, b[2];`.
     State(State),
-    /// In a value type or home: `factory make(in long a) raises (E);`.
+    /// A factory of a value type or home: `factory make(in long a) raises (E);`.
     Factory(Factory),
     Native(Ident),
+    /// A struct, union or enum.
     Type(TypeSpec),
     ForwardStruct(Ident),
     ForwardUnion(Ident),
@@ -128,35 +131,33 @@ pub(crate) enum ItemKind {
     },
     /// `module M<typename T> { ... };`
     Template(Rc<Template>),
-    /// An instance of a template module.
     Instance(Box<Instance>),
-    /// In a component, port type or connector.
+    /// A port of a component, port type or connector.
     Port(Port),
-    /// In a home: `finder find(in long a) raises (E);`.
+    /// A finder of a home: `finder find(in long a) raises (E);`.
     Finder(Factory),
 }
 
 #[derive(Debug)]
 pub(crate) struct Template {
     pub(crate) name: Ident,
-    pub(crate) params: Vec<Formal>,
+    pub(crate) params: Vec<TemplateParam>,
     pub(crate) items: Vec<Item>,
-    /// Number of tokens in the body.
     pub(crate) token_count: usize,
-    /// Nesting levels of the body, including the body itself.
+    /// The number of nesting levels of the body, including the body itself.
     pub(crate) height: usize,
 }
 
 /// A parameter of a template module.
 #[derive(Debug)]
-pub(crate) struct Formal {
-    pub(crate) kind: FormalKind,
+pub(crate) struct TemplateParam {
+    pub(crate) kind: TemplateParamKind,
     pub(crate) name: Ident,
     pub(crate) span: Span,
 }
 
 #[derive(Debug)]
-pub(crate) enum FormalKind {
+pub(crate) enum TemplateParamKind {
     Type,
     Interface,
     Value,
@@ -172,18 +173,18 @@ pub(crate) enum FormalKind {
     Const(TypeSpec),
 }
 
-/// `module M<long> N;`, or in a template module `alias M<T> N;`.
+/// An instance of a template module: `module M<long> N;`, or `alias M<T> N;` in another template module.
 #[derive(Clone, Debug)]
 pub(crate) struct Instance {
     pub(crate) template: Name,
-    pub(crate) args: Vec<Actual>,
+    pub(crate) args: Vec<TemplateArg>,
     pub(crate) name: Ident,
     pub(crate) is_alias: bool,
 }
 
 /// An argument of an instance. A name alone is always parsed as an expression, even if it names a type.
 #[derive(Clone, Debug)]
-pub(crate) enum Actual {
+pub(crate) enum TemplateArg {
     Type(TypeSpec),
     Value(Expr),
 }
@@ -191,11 +192,11 @@ pub(crate) enum Actual {
 #[derive(Clone, Debug)]
 pub(crate) struct Value {
     pub(crate) modifier: ValueModifier,
-    /// The keyword of the modifier.
+    /// The location of the modifier's keyword.
     pub(crate) modifier_span: Option<Span>,
     pub(crate) is_event: bool,
     pub(crate) name: Ident,
-    /// `truncatable`, before the first base.
+    /// The location of `truncatable`, which precedes the first base.
     pub(crate) truncatable: Option<Span>,
     pub(crate) bases: Vec<Name>,
     pub(crate) supports: Vec<Name>,
@@ -209,7 +210,7 @@ pub(crate) struct State {
     pub(crate) declarators: Vec<Declarator>,
 }
 
-/// `factory` or `finder`.
+/// A `factory` or `finder` declaration.
 #[derive(Clone, Debug)]
 pub(crate) struct Factory {
     pub(crate) name: Ident,
@@ -234,7 +235,7 @@ pub(crate) struct Bitset {
 /// `bitfield<width, type> a, b;`
 #[derive(Clone, Debug)]
 pub(crate) struct BitField {
-    pub(crate) head: Head,
+    pub(crate) intro: Intro,
     pub(crate) width: Expr,
     pub(crate) ty: Option<TypeSpec>,
     /// Empty for padding bits.
@@ -252,11 +253,11 @@ pub(crate) struct Bitmask {
 pub(crate) struct AnnotationDef {
     pub(crate) name: Ident,
     pub(crate) members: Vec<AnnotationMember>,
-    /// Enums, constants and typedefs declared inside.
+    /// The enums, constants and typedefs that the annotation declares.
     pub(crate) items: Vec<Item>,
 }
 
-/// `long a default 5;` in an `@annotation`.
+/// A member of an `@annotation`: `long a default 5;`.
 #[derive(Clone, Debug)]
 pub(crate) struct AnnotationMember {
     pub(crate) ty: TypeSpec,
@@ -303,6 +304,7 @@ pub(crate) enum PortKind {
     MirrorPort,
 }
 
+/// A string literal in a declaration or pragma.
 #[derive(Clone, Debug)]
 pub(crate) struct StringArg {
     pub(crate) text: String,
@@ -316,7 +318,7 @@ pub(crate) enum Pragma {
         name: Name,
         id: StringArg,
     },
-    /// The version as written, not yet validated.
+    /// The version is stored as it is written, and not validated yet.
     Version {
         name: Name,
         version: StringArg,
@@ -368,13 +370,13 @@ pub(crate) enum TypeKind {
 #[derive(Clone, Debug)]
 pub(crate) struct Declarator {
     pub(crate) name: Ident,
-    /// Sizes of an array, outermost first.
+    /// The sizes of an array, the outermost first. Empty if the declarator is not an array.
     pub(crate) dims: Vec<Expr>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
-    pub(crate) head: Head,
+    pub(crate) intro: Intro,
     pub(crate) kind: MemberKind,
 }
 
@@ -386,15 +388,15 @@ pub(crate) enum MemberKind {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Enumerator {
-    pub(crate) head: Head,
+    pub(crate) intro: Intro,
     pub(crate) name: Ident,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Union {
     pub(crate) name: Ident,
-    /// Annotations of the discriminator.
-    pub(crate) head: Head,
+    /// The annotations of the discriminator.
+    pub(crate) intro: Intro,
     pub(crate) discriminator: TypeSpec,
     pub(crate) cases: Vec<Case>,
 }
@@ -403,19 +405,20 @@ pub(crate) struct Union {
 pub(crate) struct Case {
     /// The expression of each label (`None` for `default`) and its location.
     pub(crate) labels: Vec<(Option<Expr>, Span)>,
-    pub(crate) head: Head,
+    pub(crate) intro: Intro,
     pub(crate) ty: TypeSpec,
     pub(crate) declarator: Declarator,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
+    /// The location of the keyword `oneway`.
     pub(crate) oneway: Option<Span>,
     pub(crate) result: TypeSpec,
     pub(crate) name: Ident,
     pub(crate) params: Vec<Param>,
     pub(crate) raises: Option<Raises>,
-    /// Strings of the `context` clause, in order.
+    /// The strings of the `context` clause, in order.
     pub(crate) context: Vec<StringArg>,
 }
 
@@ -423,15 +426,15 @@ pub(crate) struct Operation {
 #[derive(Clone, Debug)]
 pub(crate) struct Raises {
     pub(crate) names: Vec<Name>,
-    /// The keyword.
+    /// The location of the keyword.
     pub(crate) span: Span,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Param {
-    pub(crate) head: Head,
+    pub(crate) intro: Intro,
     pub(crate) direction: Direction,
-    /// The keyword of the direction.
+    /// The location of the direction's keyword.
     pub(crate) direction_span: Span,
     pub(crate) ty: TypeSpec,
     pub(crate) name: Ident,
@@ -469,7 +472,8 @@ pub(crate) enum ExprKind {
     Bool(bool),
     Name(Name),
     Unary(Unary, Box<Expr>),
-    /// Operators of one precedence, from left to right: not a tree, so that a long sum is not deep.
+    /// The first operand, and the operators of the same precedence with their right operands, from left to
+    /// right. In a binary tree, a long sum would be deeply nested.
     Binary(Box<Expr>, Vec<(Binary, Expr)>),
     /// An expression with an error that has already been reported.
     Bad,

@@ -1,8 +1,8 @@
 //! The module `Components` of the CORBA Component Model. It is predeclared in every text that uses a
 //! component construct or a name of the module, unless the text declares a module `Components` itself.
 //!
-//! The module is written in IDL. The compiler parses it after the text, limited to the definitions that the
-//! text needs.
+//! The module is written in IDL. The compiler parses only the definitions that the text needs, after the
+//! text.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -32,13 +32,13 @@ pub(crate) fn add(parsed: &mut Parsed, sources: &mut Sources, out: &mut Collecto
     }
     let Some(text) = module_text(needed) else { return };
     let tokens = lex::lex_predeclared(FILE_NAME.to_owned(), text, sources, out).tokens;
-    work::tokens(tokens.len());
+    work::count_tokens(tokens.len());
     let mut items = parse::parse(tokens, false, out).items;
     items.append(&mut parsed.items);
     parsed.items = items;
 }
 
-/// Returns a module with these definitions and all their dependencies; `None` if one is unknown.
+/// Returns a module with these definitions and all their dependencies, or `None` if no name is known.
 fn module_text(names: HashSet<&str>) -> Option<String> {
     let definitions: Vec<(&str, &str)> =
         DEFINITIONS.split("\n\n").filter_map(|text| Some((declared_name(text)?, text.trim_end()))).collect();
@@ -46,12 +46,12 @@ fn module_text(names: HashSet<&str>) -> Option<String> {
     for (index, (name, _)) in definitions.iter().enumerate() {
         indices.entry(name).or_default().push(index);
     }
-    let mut todo: Vec<&str> = names.into_iter().collect();
+    let mut pending: Vec<&str> = names.into_iter().collect();
     let mut included = BTreeSet::new();
-    while let Some(name) = todo.pop() {
+    while let Some(name) = pending.pop() {
         for index in indices.get(name).into_iter().flatten() {
             if let (true, Some((_, text))) = (included.insert(*index), definitions.get(*index)) {
-                todo.extend(words(text));
+                pending.extend(words(text));
             }
         }
     }

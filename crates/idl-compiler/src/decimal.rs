@@ -1,6 +1,6 @@
 //! Decimal numbers of constant expressions: fixed-point arithmetic as in the clause "Constants" of OMG IDL.
 
-/// Maximum number of digits of a fixed-point number. Further digits of a result are truncated, not rounded.
+/// Maximum number of digits of a fixed-point number. Further fractional digits of a result are cut off.
 pub(crate) const MAX_DIGITS: usize = 31;
 
 /// Maximum number of fractional digits of an intermediate result: twice [`MAX_DIGITS`].
@@ -18,7 +18,8 @@ pub(crate) struct Decimal {
 }
 
 impl Decimal {
-    /// Parses a literal, with or without its `d`; `None` if it has too many significant digits.
+    /// Parses a literal, with or without its `d`. Returns `None` if it has more than [`MAX_DIGITS`]
+    /// significant digits or fractional digits.
     pub(crate) fn parse(text: &str) -> Option<Decimal> {
         let text = text.strip_suffix(['d', 'D']).unwrap_or(text);
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
@@ -27,7 +28,7 @@ impl Decimal {
         (number.digits.len() <= MAX_DIGITS && number.scale <= MAX_DIGITS).then_some(number)
     }
 
-    /// Parses a floating-point literal; `None` if it has more than [`MAX_DIGITS`] significant digits.
+    /// Parses a floating-point literal. Returns `None` if it needs more than [`MAX_DIGITS`] digits.
     pub(crate) fn parse_float(text: &str) -> Option<Decimal> {
         let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -79,7 +80,7 @@ impl Decimal {
         Decimal { negative: !self.negative && !self.is_zero(), ..self }
     }
 
-    /// Returns the sum; as for all operations, `None` if it has too many digits before the point.
+    /// Returns the sum. All operations return `None` if the result has too many digits before the point.
     pub(crate) fn plus(self, other: Decimal) -> Option<Decimal> {
         let scale = self.scale.max(other.scale);
         let (left, right) = (self.aligned(scale), other.aligned(scale));
@@ -155,7 +156,7 @@ impl Decimal {
         self
     }
 
-    /// Truncates the fractional digits; `None` if there are too many digits before the point.
+    /// Truncates the fractional digits. Returns `None` if there are too many digits before the point.
     fn truncated(self) -> Option<Decimal> {
         let mut number = self.trimmed();
         let surplus = number.digits.len().saturating_sub(MAX_DIGITS);

@@ -1,4 +1,4 @@
-//! The compiler's messages. Each says what is wrong, where it is, and how to fix it.
+//! The compiler's messages. Each says what is wrong and where it is, and many say how to fix it.
 //!
 //! The crate `annotate-snippets` renders them. It is also the renderer of rustc.
 
@@ -27,11 +27,12 @@ pub enum Severity {
 pub struct Diagnostic {
     /// The severity.
     pub severity: Severity,
-    /// The [`Kind`] of the finding, for programs: `not-found`, `redefinition`.
+    /// The code of the finding's [`Kind`], such as `not-found`, for programs.
     pub code: &'static str,
     /// What is wrong, in one line.
     pub message: String,
-    /// The locations: first that of the finding itself, then related ones, such as an earlier definition.
+    /// The locations. The first one is that of the finding itself. The others are related to it, such as an
+    /// earlier definition. Empty if the finding has no location.
     pub labels: Vec<Label>,
     /// Facts that explain the message.
     pub notes: Vec<String>,
@@ -120,8 +121,7 @@ pub struct Diagnostics {
 }
 
 /// Maximum number of errors of one compilation, and also of warnings. Further ones are only counted: a broken
-/// text of a megabyte must not produce a megabyte of messages. The limits are separate, so that many warnings
-/// hide no error.
+/// text of a megabyte must not produce a megabyte of messages. Many warnings must not hide errors.
 const MAX_PER_SEVERITY: usize = 200;
 
 impl Diagnostics {
@@ -204,10 +204,10 @@ impl Collector {
         }
     }
 
-    /// Adds a note to the first error with this code.
+    /// Adds a note to the first finding with this code.
     pub(crate) fn note(&mut self, code: &str, text: String) {
-        if let Some(error) = self.items.iter_mut().find(|item| item.code == code) {
-            error.notes.push(text);
+        if let Some(finding) = self.items.iter_mut().find(|item| item.code == code) {
+            finding.notes.push(text);
         }
     }
 
@@ -234,7 +234,7 @@ impl Collector {
             return Ok(all);
         }
         if self.dropped_errors > 0 {
-            let message = format!("and {} errors more, which are not shown", self.dropped_errors);
+            let message = format!("{} more errors are not shown", self.dropped_errors);
             all.items.push(Diagnostic::without_location("more-errors", message));
         }
         Err(all)
@@ -262,6 +262,6 @@ mod tests {
         // The last error gives the number of those that were dropped.
         assert_eq!((errors, found.len()), (MAX_PER_SEVERITY + 1, 2 * MAX_PER_SEVERITY + 1));
         let last = found.iter().last().map(|last| last.message.as_str());
-        assert_eq!(last, Some("and 200 errors more, which are not shown"));
+        assert_eq!(last, Some("200 more errors are not shown"));
     }
 }

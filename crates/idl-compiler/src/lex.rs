@@ -15,9 +15,9 @@ mod rust;
 mod text;
 
 pub(crate) struct Lexed {
-    /// All tokens; the last is [`TokenKind::End`].
+    /// All tokens. The last one is [`TokenKind::End`].
     pub(crate) tokens: Vec<Token>,
-    /// Parts of the text were skipped after an error. Names that they declare are missing.
+    /// True if parts of the text were skipped after an error, so that names that they declare are unknown.
     pub(crate) incomplete: bool,
     /// Names of included files that do not exist.
     pub(crate) missing: Vec<String>,
@@ -38,7 +38,7 @@ pub(crate) fn lex(source: Source, settings: &Settings, sources: &mut Sources, ou
         }
     };
     let mut preprocessor = Preprocessor::new(settings, sources);
-    preprocessor.text(file);
+    preprocessor.push_text(file);
     text::lex(preprocessor, Output::new(file, out))
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn lex_files(
     out: &mut Collector,
 ) -> Lexed {
     let mut preprocessor = Preprocessor::new(settings, sources);
-    preprocessor.files(paths);
+    preprocessor.push_input_files(paths);
     text::lex(preprocessor, Output::new(0, out))
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn lex_predeclared(
     let file = sources.add_text(name, text.into(), info);
     let settings = Settings::default();
     let mut preprocessor = Preprocessor::new(&settings, sources);
-    preprocessor.text(file);
+    preprocessor.push_text(file);
     text::lex(preprocessor, Output::new(file, out))
 }
 
@@ -72,8 +72,7 @@ fn check_size(text: String, out: &mut Collector) -> Rc<str> {
     if text.len() <= MAX_TEXT_BYTES {
         return text.into();
     }
-    let message =
-        format!("this text of {} bytes is longer than the {MAX_TEXT_BYTES} that can be compiled", text.len());
+    let message = format!("this text has {} bytes, but at most {MAX_TEXT_BYTES} can be compiled", text.len());
     out.push(Diagnostic::error("too-large", Span::START, message));
     Rc::from("")
 }
@@ -82,13 +81,16 @@ struct Output<'a> {
     file: u32,
     tokens: Vec<Token>,
     comments: Comments,
+    /// As in [`Lexed`].
     incomplete: bool,
+    /// True if characters that form no token precede the next token.
     after_stray: bool,
     in_pragma: bool,
-    /// Whether the next token directly follows the previous one; `None` if their spans show it.
+    /// Whether the next token directly follows the previous one, or `None` if their spans determine this.
     joined: Option<bool>,
     /// As in [`Lexed`].
     missing: Vec<String>,
+    /// As in [`Lexed`].
     pragmas: Vec<VendorPragma>,
     out: &'a mut Collector,
 }
@@ -140,10 +142,10 @@ impl<'a> Output<'a> {
         }
         let (text, escaped) = word.strip_prefix('_').map_or((word, false), |rest| (rest, true));
         let note = if !word.is_ascii() {
-            Some("identifiers are made of ASCII letters, digits and `_`")
+            Some("an identifier must consist of ASCII letters, digits and `_`")
         } else if !text.starts_with(|c: char| c.is_ascii_alphabetic()) {
             Some(
-                "an identifier starts with a letter; one underscore before it only escapes a keyword and is not part of the name",
+                "an identifier must start with a letter; one underscore before it only escapes a keyword and is not part of the name",
             )
         } else {
             None
@@ -158,7 +160,7 @@ impl<'a> Output<'a> {
     /// Rejects a preprocessor line among Rust tokens, because rustc's lexer does not preserve its text.
     fn directive(&mut self, word: &str, span: Span) {
         self.incomplete = true;
-        let message = format!("`#{word}` cannot stand among Rust tokens");
+        let message = format!("`#{word}` is not allowed among Rust tokens");
         let error = Diagnostic::error("unknown-directive", span, message);
         self.out.push(
             error.help("put the IDL into a string, `idl!(r#\"...\"#)`, or into a file, `idl!(\"x.idl\")`"),
@@ -172,8 +174,8 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Returns the lines of a documentation comment without the leading `*` of block comments, one blank after
-/// the comment marker, and empty lines at both ends.
+/// Returns the lines of a documentation comment. Removes the leading `*` of the lines of block comments, one
+/// space at the start of each line, and empty lines at both ends.
 pub(crate) fn clean_comment(text: &str) -> Vec<String> {
     let mut lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     if lines.len() > 1 {

@@ -1,8 +1,7 @@
 //! An OMG IDL compiler for Rust: lexer, parser, resolver, checks and code generation.
 //!
 //! [`compile`] takes IDL from a [`Source`] (the text of a file, a string literal in a macro, or Rust tokens)
-//! and returns a resolved [`Model`], or [`Diagnostics`] with every error found. A model is returned only if
-//! there were no errors.
+//! and returns a resolved [`Model`] or, if there are errors, [`Diagnostics`].
 //!
 //! ```
 //! use idl_compiler::{Source, compile};
@@ -14,8 +13,8 @@
 //! # Ok::<(), String>(())
 //! ```
 //!
-//! The stages, each a module that depends only on those before it: source and spans, preprocessor, lexers,
-//! tokens, parser, syntax tree, resolver, model, emitter.
+//! A text passes through these stages: preprocessor (`preprocess`), lexers (`lex`), parser (`parse`),
+//! resolver (`resolve`) and code generator (`emit`). No stage depends on a later one.
 
 mod ast;
 mod components;
@@ -55,7 +54,7 @@ use preprocess::{Define, Settings};
 /// Compiles with default options.
 ///
 /// # Errors
-/// All errors of the text, ordered by location.
+/// The errors of the text, ordered by location: at most 200, and the number of further ones.
 pub fn compile(source: Source) -> Result<Model, Diagnostics> {
     Compiler::default().compile(source)
 }
@@ -82,40 +81,41 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// Selects whether the following are errors, as the OMG text requires, or only warnings, the default:
+    /// Selects whether these are errors, as the OMG specification requires, or (by default) warnings:
     ///
     /// * a parameter, member, operation or attribute with the name of a type that is used in the same scope
     ///   (`attribute Color color;`)
-    /// * a member, operation or attribute whose name differs only in case from that of the enclosing scope
+    /// * a member, operation or attribute whose name differs only in case from the enclosing scope's name
     ///   (`struct Right { string right; };`)
     /// * a name that differs only in case from a keyword (`interface Factory { };`)
     /// * an interface that is declared and never defined
     ///
-    /// Existing IDL often breaks these rules, and its meaning is clear nevertheless.
+    /// Existing IDL often breaks these rules although its meaning is clear.
     pub fn strict_names(mut self, strict: bool) -> Self {
         self.strict_names = strict;
         self
     }
 
-    /// Sets the source of files: [`NoFiles`] by default, usually [`Disk`].
+    /// Sets where files are read from, usually [`Disk`]. By default, no file can be read ([`NoFiles`]).
     pub fn files(mut self, files: impl Files + 'static) -> Self {
         self.settings.files = Rc::new(files);
         self
     }
 
-    /// Appends a folder to the search path of `#include`. For `"..."`, the file's own folder comes first.
+    /// Appends a folder to the search path of `#include`, which for `"..."` begins with the file's own
+    /// folder.
     pub fn include(mut self, folder: impl Into<PathBuf>) -> Self {
         self.settings.folders.push(folder.into());
         self
     }
 
-    /// Defines a macro, as `-D` does: `NAME` (with the value 1), `NAME=VALUE` or `NAME(PARAMETERS)=VALUE`.
+    /// Defines a macro like `cc -D`: `NAME` (with the value 1), `NAME=VALUE` or `NAME(PARAMETERS)=VALUE`.
     pub fn define(mut self, define: impl Into<String>) -> Self {
         self.settings.defines.push(Define::Define(define.into()));
         self
     }
 
-    /// Removes a macro that was defined before, as `-U` does.
+    /// Removes a macro that an earlier call of [`define`](Self::define) defined, like `cc -U`.
     pub fn undefine(mut self, name: impl Into<String>) -> Self {
         self.settings.defines.push(Define::Undefine(name.into()));
         self
@@ -124,16 +124,16 @@ impl Compiler {
     /// Compiles a source.
     ///
     /// # Errors
-    /// All errors of the text, ordered by location.
+    /// The errors of the text, ordered by location: at most 200, and the number of further ones.
     pub fn compile(&self, source: Source) -> Result<Model, Diagnostics> {
         self.finish(|sources, collector| lex::lex(source, &self.settings, sources, collector))
     }
 
-    /// Compiles several files in order, as one text: definitions of one file, including macros, are visible
-    /// in the next. Each file is read once: an `#include` of a file that was already read has no effect.
+    /// Compiles several files in the given order, as one text: definitions and macros of one file are visible
+    /// in the next files. An `#include` of an input file that was already read has no effect.
     ///
     /// # Errors
-    /// All errors of the files, including files that cannot be read.
+    /// The errors of the files and of reading them: at most 200, and the number of further ones.
     pub fn compile_files<P: Into<PathBuf>>(
         &self,
         paths: impl IntoIterator<Item = P>,
@@ -146,11 +146,11 @@ impl Compiler {
         let mut collector = Collector::default();
         let mut sources = Sources::default();
         let lexed = lex(&mut sources, &mut collector);
-        work::tokens(lexed.tokens.len());
+        work::count_tokens(lexed.tokens.len());
         let mut parsed = parse::parse(lexed.tokens, self.strict_names, &mut collector);
         components::add(&mut parsed, &mut sources, &mut collector);
         let sources = Rc::new(sources);
-        // After an error the parser skips declarations, so uses of the skipped names must not be reported.
+        // After an error, the parser skips declarations. Uses of the skipped names must not be reported.
         let skipped = lexed.incomplete || collector.errors() > lexed.missing.len();
         let conditions = resolve::Conditions {
             strict_names: self.strict_names,

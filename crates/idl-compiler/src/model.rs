@@ -1,12 +1,12 @@
 //! The resolved model of an IDL text: every name is bound, every constant evaluated and every rule checked.
 //!
-//! STABLE: fields and variants are added, but never renamed or removed.
+//! STABLE: fields and variants may be added, but are never renamed or removed.
 //!
-//! [`Model`] is one arena of definitions ([`Def`], identified by [`DefId`]) and one of interned types
-//! ([`Type`], identified by [`TypeId`]; equal ids mean structurally equal types). A typedef is never resolved
+//! A [`Model`] contains definitions ([`Def`], identified by [`DefId`]) and interned types ([`Type`],
+//! identified by [`TypeId`]). Equal type ids mean structurally equal types. A typedef is never resolved
 //! implicitly: a use of it is [`Type::Named`] with the typedef's `DefId`, and [`Model::strip`] follows the
-//! chain. A model is only returned if no error was found. Therefore it has no dangling references: every
-//! base, exception and member type is a complete definition.
+//! chain. A model is only returned if no error was found. Therefore each id in it refers to a complete
+//! definition, except that an interface may be declared and never defined ([`Interface::only_declared`]).
 
 mod annotated;
 mod layout;
@@ -70,12 +70,12 @@ pub struct Model {
     layouts: RefCell<Layouts>,
 }
 
-/// A `#pragma` without a meaning in IDL, for tools that know it.
+/// A `#pragma` that IDL does not define, kept for tools that know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VendorPragma {
-    /// The text after `#pragma`, lines joined.
+    /// The text after `#pragma`, with continued lines joined.
     pub text: String,
-    /// The line.
+    /// Location of the line.
     pub span: Span,
 }
 
@@ -113,7 +113,7 @@ pub struct Def {
     pub docs: Docs,
     /// Annotations before the declaration.
     pub annotations: Annotations,
-    /// The name at the definition; for a module, at its first opening.
+    /// Location of the name in the definition. For a module, it is in the first opening.
     pub span: Span,
     /// The kind of definition.
     pub kind: DefKind,
@@ -122,7 +122,7 @@ pub struct Def {
 /// The kind of a [`Def`].
 #[derive(Clone, Debug)]
 pub enum DefKind {
-    /// `module`, all its openings together.
+    /// `module`, with the content of all its openings.
     Module(Module),
     /// `interface`.
     Interface(Interface),
@@ -142,7 +142,7 @@ pub enum DefKind {
     Typedef(Typedef),
     /// `const`.
     Const(Const),
-    /// `valuetype` or `eventtype` with state, operations or neither.
+    /// `valuetype` or `eventtype`, except a value box.
     Value(Value),
     /// `valuetype V T;`: a value that holds one `T`.
     ValueBox(ValueBox),
@@ -163,14 +163,14 @@ pub struct Module {
     pub template: Option<String>,
 }
 
-/// An interface. Use [`Model::all_operations`] and its siblings for inherited members.
+/// An interface. [`Model::all_members`] also returns inherited members.
 #[derive(Clone, Debug, Default)]
 pub struct Interface {
     /// Plain, `abstract` or `local`.
     pub flavour: Flavour,
     /// The construct that declares it.
     pub construct: Construct,
-    /// The text declares the interface but never defines it, so its content is unknown.
+    /// Whether the text declares the interface without defining it, so that its content is unknown.
     pub only_declared: bool,
     /// Direct bases as listed.
     pub bases: Vec<DefId>,
@@ -178,8 +178,8 @@ pub struct Interface {
     pub members: Vec<DefId>,
 }
 
-/// The construct that declares an interface. Components, homes, connectors and the consumers of event types
-/// are represented by interfaces, which the component model calls their equivalent IDL.
+/// The construct that declares an interface. The CORBA Component Model maps components, homes, connectors and
+/// the consumers of event types to interfaces (their "equivalent IDL").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Construct {
     /// `interface`.
@@ -211,20 +211,20 @@ pub enum Flavour {
     Local,
 }
 
-/// A value type. Use [`Model::all_bases`] and its siblings for inherited items.
+/// A value type. [`Model::all_bases`] returns the definitions from which it inherits.
 #[derive(Clone, Debug, Default)]
 pub struct Value {
     /// Plain, `abstract` or `custom`.
     pub modifier: ValueModifier,
-    /// Declared as `eventtype`.
+    /// Whether it is declared as `eventtype`.
     pub is_event: bool,
-    /// The first base is `truncatable`: a receiver that knows only the base reads that part.
+    /// Whether the first base is `truncatable`: a receiver that knows only the base can read the base's part.
     pub truncatable: bool,
-    /// Direct base value types as listed. The one with state, if there is one, is the first.
+    /// Direct base value types as listed. The one that is not abstract, if there is one, is the first.
     pub bases: Vec<DefId>,
     /// Supported interfaces as listed. The one that is not abstract, if there is one, is the first.
     pub supports: Vec<DefId>,
-    /// State members in order, without those of bases. `public long a, b;` gives two.
+    /// State members in order, without inherited ones. `public long a, b;` gives two.
     pub state: Vec<StateMember>,
     /// Factories in order. Factories are not inherited.
     pub factories: Vec<Factory>,
@@ -275,7 +275,7 @@ pub struct Factory {
     pub docs: Docs,
     /// Annotations.
     pub annotations: Annotations,
-    /// The name.
+    /// Location of the name.
     pub span: Span,
 }
 
@@ -289,9 +289,9 @@ pub struct ValueBox {
 /// A bitset: an integer whose bits are divided into fields, starting at the least significant bit.
 #[derive(Clone, Debug, Default)]
 pub struct Bitset {
-    /// The bitset whose fields come first.
+    /// The base bitset, whose fields come first.
     pub base: Option<DefId>,
-    /// Fields in order, without those of bases. `bitfield<3> a, b;` gives two.
+    /// Fields in order, without inherited ones. `bitfield<3> a, b;` gives two.
     pub fields: Vec<BitField>,
 }
 
@@ -308,14 +308,14 @@ pub struct BitField {
     pub docs: Docs,
     /// Annotations.
     pub annotations: Annotations,
-    /// The name, or the keyword `bitfield`.
+    /// Location of the name, or of the keyword `bitfield` if there is no name.
     pub span: Span,
 }
 
 /// A bitmask: a set of flags.
 #[derive(Clone, Debug)]
 pub struct Bitmask {
-    /// Number of bits, 1 to 64, by default 32; encoded as the smallest unsigned integer that has them.
+    /// Number of bits, 1 to 64, by default 32. It is encoded as the smallest sufficient unsigned integer.
     pub bit_bound: u8,
     /// Flags in order.
     pub flags: Vec<Flag>,
@@ -332,14 +332,14 @@ pub struct Flag {
     pub docs: Docs,
     /// Annotations.
     pub annotations: Annotations,
-    /// The name.
+    /// Location of the name.
     pub span: Span,
 }
 
 /// An operation.
 #[derive(Clone, Debug)]
 pub struct Operation {
-    /// Sent without awaiting a reply. A oneway has no result, no `out`, no `inout` and no `raises`.
+    /// Whether it has no reply. Then it has no result, no `out`, no `inout` and no `raises`.
     pub oneway: bool,
     /// Result type, `None` for `void`.
     pub result: Option<TypeId>,
@@ -347,7 +347,7 @@ pub struct Operation {
     pub params: Vec<Param>,
     /// Exceptions listed under `raises`, in order, without repetition.
     pub raises: Vec<DefId>,
-    /// A native type is listed under `raises`, which means that any user exception can be raised.
+    /// Whether a native type is listed under `raises`, which means that any user exception can be raised.
     pub raises_any: bool,
     /// Patterns listed under `context`, in order: names of properties, optionally ending in `*`.
     pub context: Vec<String>,
@@ -366,7 +366,7 @@ pub struct Param {
     pub docs: Docs,
     /// Annotations.
     pub annotations: Annotations,
-    /// The name.
+    /// Location of the name.
     pub span: Span,
 }
 
@@ -395,11 +395,11 @@ impl Direction {
 /// An attribute.
 #[derive(Clone, Debug)]
 pub struct Attribute {
-    /// There is no set operation.
+    /// Whether there is no set operation.
     pub readonly: bool,
     /// Type.
     pub ty: TypeId,
-    /// Exceptions of the get operation (`raises` of a readonly attribute, else `getraises`).
+    /// Exceptions of the get operation: `raises` of a readonly attribute, `getraises` of another attribute.
     pub get_raises: Vec<DefId>,
     /// Exceptions of the set operation.
     pub set_raises: Vec<DefId>,
@@ -408,9 +408,9 @@ pub struct Attribute {
 /// A struct, or the body of an exception.
 #[derive(Clone, Debug, Default)]
 pub struct Struct {
-    /// The struct whose members come first.
+    /// The base struct, whose members come first.
     pub base: Option<DefId>,
-    /// Members in order, without those of the base. `long a, b;` gives two.
+    /// Members in order, without inherited ones. `long a, b;` gives two.
     pub members: Vec<Member>,
     /// Types declared inside (`struct S { enum E { A } kind; };`), in source order.
     pub nested: Vec<DefId>,
@@ -427,7 +427,7 @@ pub struct Member {
     pub docs: Docs,
     /// Annotations.
     pub annotations: Annotations,
-    /// The name.
+    /// Location of the name.
     pub span: Span,
 }
 
@@ -440,10 +440,12 @@ pub struct Union {
     pub discriminator_annotations: Annotations,
     /// Cases in order.
     pub cases: Vec<Case>,
-    /// For a union without `default`: the least value from zero up that no label lists or, if all of those
-    /// are listed, the greatest below zero. `None` with `default`, or if every value is listed.
+    /// In a union without `default`, the discriminator value that selects no case: the least value from zero
+    /// up that is not a label or, if there is none, the greatest such value below zero. `None` if the union
+    /// has `default`, or if every value is a label.
     pub implicit_default: Option<ConstValue>,
-    /// For a union with `default`: the value that selects it, chosen by the same rule, or else `None`.
+    /// In a union with `default`, the discriminator value that selects it, chosen like
+    /// [`implicit_default`](Union::implicit_default). `None` in a union without `default`.
     pub default_value: Option<ConstValue>,
     /// Types declared inside, in source order.
     pub nested: Vec<DefId>,
@@ -454,7 +456,7 @@ pub struct Union {
 pub struct Case {
     /// Explicit labels in order, all distinct within the union. Empty for a bare `default:`.
     pub labels: Vec<Label>,
-    /// `default:` is among the labels.
+    /// Whether `default:` is among the labels.
     pub is_default: bool,
     /// The member.
     pub member: Member,
@@ -465,7 +467,7 @@ pub struct Case {
 pub struct Label {
     /// Value in the discriminator's type: `Integer` (also for `octet`), `Bool`, `Char`, `WChar` or `Enum`.
     pub value: ConstValue,
-    /// The label's expression.
+    /// Location of the label's expression.
     pub span: Span,
 }
 
@@ -485,7 +487,7 @@ pub struct Enumerator {
     pub docs: Docs,
     /// Annotations.
     pub annotations: Annotations,
-    /// The name.
+    /// Location of the name.
     pub span: Span,
 }
 
@@ -505,10 +507,10 @@ pub struct Const {
     pub value: ConstValue,
 }
 
-/// Documentation: the text of the comments before a declaration, line by line, comment markers removed.
+/// Documentation: the text of documentation comments, line by line, without comment markers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Docs {
-    /// The lines without line ends, and without the indentation that all lines have.
+    /// The lines without line ends, and without the indentation that all lines have in common.
     pub lines: Vec<String>,
 }
 
@@ -547,7 +549,7 @@ pub struct Annotation {
     pub name: String,
     /// Arguments in order.
     pub args: Vec<AnnotationArg>,
-    /// `@` and the name.
+    /// Location of `@` and the name.
     pub span: Span,
 }
 
@@ -558,7 +560,7 @@ pub struct AnnotationArg {
     pub name: Option<String>,
     /// Value.
     pub value: AnnotationValue,
-    /// The value.
+    /// Location of the value.
     pub span: Span,
 }
 
@@ -571,7 +573,7 @@ pub struct AnnotationType {
     pub docs: Docs,
     /// Members in order.
     pub members: Vec<AnnotationMember>,
-    /// The name.
+    /// Location of the name.
     pub span: Span,
 }
 
@@ -580,19 +582,20 @@ pub struct AnnotationType {
 pub struct AnnotationMember {
     /// IDL name, unescaped.
     pub name: String,
-    /// Type, one that constants can have; `None` for `any`.
+    /// Type, which is one that constants can have. `None` for `any`.
     pub ty: Option<TypeId>,
-    /// Default value; `None` if every annotation must give a value.
+    /// Default value. `None` if each use of the annotation must give a value.
     pub default: Option<ConstValue>,
-    /// The name.
+    /// Location of the name.
     pub span: Span,
 }
 
 /// Value of an annotation's argument.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AnnotationValue {
-    /// A literal or an expression of literals, evaluated. A string or character is wide if its literal is.
+    /// An evaluated constant expression. If the parameter has no type, text is wide if its literal is wide.
     Const(ConstValue),
-    /// A bare name of unknown type as written, which is not resolved (`@extensibility(FINAL)`).
+    /// A name as written, which is not resolved: a word that the annotation defines
+    /// (`@extensibility(FINAL)`), or several such words joined by ` | `, or a name whose type is not known.
     Name(String),
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// or a pipe, the text is written to it directly.
 ///
 /// # Errors
-/// Those of the file system. A regular file is then unchanged.
+/// Errors of the file system, or `InvalidInput` without a file name. A regular file is then unchanged.
 pub fn write_atomically(path: &Path, text: &str) -> io::Result<()> {
     let existing = std::fs::metadata(path);
     if existing.as_ref().is_ok_and(|meta| !meta.is_file()) {
@@ -29,7 +29,7 @@ pub fn write_atomically(path: &Path, text: &str) -> io::Result<()> {
     result
 }
 
-/// Returns a unique path in the same folder, because only there a file can be renamed atomically.
+/// Returns the path of a temporary file. It is in the folder of `path`, and thus in the same file system.
 fn temporary_path(path: &Path) -> io::Result<PathBuf> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let mut hidden = std::ffi::OsString::from(".");

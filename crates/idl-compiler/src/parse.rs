@@ -34,14 +34,14 @@ pub(crate) struct Parsed {
     pub(crate) components: BTreeSet<&'static str>,
     /// Names that follow `Components::` in the text.
     pub(crate) named_components: BTreeSet<String>,
-    /// The text declares something named `Components`, in any scope.
+    /// Whether the text declares something named `Components`, in any scope.
     pub(crate) declares_components: bool,
 }
 
 /// Parses the tokens. Errors go to the collector; the result contains the declarations that have no syntax
 /// error.
 ///
-/// With `strict_names`, a name that differs from a keyword in case only is an error, otherwise a warning.
+/// A name that differs from a keyword only in case is an error with `strict_names`, and by default a warning.
 pub(crate) fn parse(tokens: Vec<Token>, strict_names: bool, out: &mut Collector) -> Parsed {
     let (tokens, pragmas) = pragma::separate(tokens);
     let mut parser = Parser {

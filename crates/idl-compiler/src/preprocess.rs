@@ -1,9 +1,9 @@
 //! The preprocessor: includes, macros, conditionals, `#pragma` and `#line`, as in the C++ preprocessor.
 //!
-//! It returns tokens instead of text. The location of a token is where it is written. For a token from the
-//! body of a macro, it is where the macro is used.
+//! It returns tokens instead of text. The location of a token is where it is written, but the location of a
+//! token from the body of a macro is where the macro is used.
 //!
-//! Hostile input ends in an error, because the constants of this module limit files, directives and tokens.
+//! The constants of this module limit files, directives and tokens, so that hostile input ends in an error.
 
 mod condition;
 mod directive;
@@ -33,9 +33,10 @@ use macros::{Builtin, Macro};
 use scan::Cursor;
 use text::Text;
 
-/// Maximum tokens and documentation comments of a compilation, to bound the memory they need.
+/// Maximum number of tokens and documentation comments of a compilation. It bounds the memory for them.
 pub(crate) const MAX_TOKENS: usize = 1 << 20;
 
+/// Maximum number of files that are open at once, because each includes the next.
 pub(crate) const MAX_OPEN_FILES: usize = crate::limits::MAX_DEPTH;
 /// Maximum number of file openings in total.
 pub(crate) const MAX_FILES: usize = 10_000;
@@ -73,6 +74,7 @@ pub(crate) enum Define {
 #[derive(Debug)]
 pub(crate) enum Item {
     Token(Piece),
+    /// A documentation comment. It is `inner` if it begins with `//!` or `/*!`.
     Doc {
         text: Text,
         inner: bool,
@@ -88,7 +90,7 @@ pub(crate) enum Imported {
     Opened,
     /// The file is already being read: files import each other.
     Cycle,
-    /// The file does not exist, or was already read.
+    /// The file does not exist, was already read, or cannot be opened because other tokens are pending.
     NotOpened,
 }
 
@@ -109,15 +111,15 @@ struct OpenFile {
     /// Identifies the file; `None` for a text that is not a file.
     identity: Option<PathBuf>,
     conditions: Vec<Conditional>,
-    /// In the output of another preprocessor: the numbers of the files that include the current one.
+    /// In the output of another preprocessor: the indices in `Sources` of the including files.
     including_files: Vec<u32>,
     line_numbering: LineNumbering,
-    guard: Guard,
+    guard: GuardState,
 }
 
-/// The detection of include guards, with which a file need not be read again.
+/// The state of the detection of a file's include guard. A file with a guard need not be read again.
 #[derive(Debug)]
-enum Guard {
+enum GuardState {
     /// Only comments so far.
     Unread,
     /// Inside the `#ifndef` of this name.
@@ -128,11 +130,11 @@ enum Guard {
     None,
 }
 
-impl Guard {
+impl GuardState {
     /// Records a token that belongs neither to a comment nor to a directive.
     fn record_token(&mut self) {
-        if matches!(self, Guard::Unread | Guard::Closed(_)) {
-            *self = Guard::None;
+        if matches!(self, GuardState::Unread | GuardState::Closed(_)) {
+            *self = GuardState::None;
         }
     }
 }
@@ -156,7 +158,7 @@ impl LineNumbering {
 #[derive(Debug)]
 struct Conditional {
     span: Span,
-    /// The current branch or an earlier one was taken.
+    /// Whether the current branch or an earlier one was taken.
     branch_taken: bool,
     else_span: Option<Span>,
 }
@@ -166,24 +168,25 @@ pub(crate) struct Preprocessor<'a> {
     pub(crate) sources: &'a mut Sources,
     pub(crate) diagnostics: Collector,
     pub(crate) pragmas: Vec<VendorPragma>,
-    /// Parts of the text were skipped after an error. Names that they declare are missing.
+    /// Whether parts of the text were skipped after an error, so that names may be missing.
     pub(crate) incomplete: bool,
     /// Included files that do not exist.
     pub(crate) missing: Vec<String>,
+    /// The end of the file that was closed last.
     pub(crate) end: Span,
-    /// A limit was exceeded. No more items are returned.
+    /// Whether a limit was exceeded. Then no more items are returned.
     pub(crate) limit_exceeded: bool,
     stack: Vec<OpenFile>,
-    files: FileQueue,
+    files: KnownFiles,
     macros: HashMap<Text, Rc<Macro>>,
     pending: Vec<PendingTokens>,
-    /// Above zero while arguments of a macro are collected, where no directive is processed.
+    /// Above zero while arguments of a macro are collected. There, directives are not processed.
     collecting_arguments: usize,
-    /// Nesting depth of arguments that are being expanded.
-    depth: usize,
-    /// A condition is being expanded. Only there `defined` is an operator.
+    /// Number of token lists that are being expanded, each inside the expansion of the previous one.
+    expansion_depth: usize,
+    /// Whether a condition is being expanded. Only there is `defined` an operator.
     in_condition: bool,
-    /// An expansion begins or ends before the next token.
+    /// Whether an expansion begins or ends before the next token.
     at_expansion_edge: bool,
     queue: VecDeque<Item>,
     /// The number of line ends before the directive that is being processed, whose own line end was read.
@@ -191,21 +194,24 @@ pub(crate) struct Preprocessor<'a> {
     usage: Usage,
 }
 
+/// What the preprocessor knows about files. The identity of a file is a path that all its paths lead to.
 #[derive(Debug, Default)]
-struct FileQueue {
+struct KnownFiles {
     /// Paths of the input files after the current one.
     remaining_inputs: VecDeque<PathBuf>,
+    /// Identities of all input files.
     inputs: HashSet<PathBuf>,
+    /// Identities of all files that have been opened.
     opened: HashSet<PathBuf>,
     /// Identities of the files with `#pragma once`.
-    once: HashSet<PathBuf>,
+    pragma_once: HashSet<PathBuf>,
     /// Names of include guards, by the identity of the file.
     guards: HashMap<PathBuf, Text>,
     /// Texts by the identity of the file, so that each file is read once.
     cache: HashMap<PathBuf, Rc<str>>,
 }
 
-/// What the preprocessor has processed so far, compared with the limits.
+/// What the preprocessor has processed so far, for the comparison with the limits.
 #[derive(Debug, Default)]
 struct Usage {
     files: usize,
@@ -226,11 +232,11 @@ impl<'a> Preprocessor<'a> {
             end: Span::START,
             limit_exceeded: false,
             stack: Vec::new(),
-            files: FileQueue::default(),
+            files: KnownFiles::default(),
             macros: HashMap::new(),
             pending: Vec::new(),
             collecting_arguments: 0,
-            depth: 0,
+            expansion_depth: 0,
             in_condition: false,
             at_expansion_edge: false,
             queue: VecDeque::new(),
@@ -243,14 +249,14 @@ impl<'a> Preprocessor<'a> {
         preprocessor
     }
 
-    pub(crate) fn text(&mut self, file: u32) {
+    pub(crate) fn push_text(&mut self, file: u32) {
         let text = self.sources.file(file).map_or_else(|| Rc::from(""), |file| Rc::clone(&file.text));
         self.push(file, text, PathBuf::new(), None);
         // The text that is pushed last is read first.
         self.push_options();
     }
 
-    pub(crate) fn files(&mut self, paths: &[PathBuf]) {
+    pub(crate) fn push_input_files(&mut self, paths: &[PathBuf]) {
         self.files.inputs = paths.iter().map(|path| self.identity(path)).collect();
         self.files.remaining_inputs = paths.iter().cloned().collect();
         while self.stack.is_empty() && self.open_next_input() {}
@@ -270,7 +276,7 @@ impl<'a> Preprocessor<'a> {
     fn push_options(&mut self) {
         let mut text = String::new();
         for define in &self.settings.defines {
-            // Prevents that an option with an open comment or a `\` at its end consumes the next option.
+            // An option with an open comment or a `\` at its end must not consume the next option.
             let one_line = |text: &str| {
                 let open = text.contains("/*") || text.trim_end().ends_with('\\');
                 text.replace(['\n', '\r'], " ") + if open { " /**/" } else { "" }
@@ -301,12 +307,11 @@ impl<'a> Preprocessor<'a> {
             conditions: Vec::new(),
             including_files: Vec::new(),
             line_numbering: LineNumbering { start: 0, number },
-            guard: Guard::Unread,
+            guard: GuardState::Unread,
         });
     }
 
-    /// Returns the number of open files.
-    pub(crate) fn depth(&self) -> usize {
+    pub(crate) fn open_file_count(&self) -> usize {
         self.stack.len()
     }
 
@@ -365,7 +370,7 @@ impl<'a> Preprocessor<'a> {
 
     fn close(&mut self) {
         let Some(open) = self.stack.pop() else { return };
-        if let (Guard::Closed(name), Some(identity)) = (open.guard, open.identity) {
+        if let (GuardState::Closed(name), Some(identity)) = (open.guard, open.identity) {
             self.files.guards.insert(identity, name);
         }
         let end = open.cursor.text.len();
@@ -389,7 +394,7 @@ impl<'a> Preprocessor<'a> {
 
     pub(crate) fn too_many_tokens(&mut self, span: Span) {
         let message = format!("this text has more than {MAX_TOKENS} tokens");
-        self.report_limit(Diagnostic::error("too-large", span, message).label("this is one too many"));
+        self.report_limit(Diagnostic::error("too-large", span, message).label("this exceeds the limit"));
     }
 
     /// Reports an exceeded limit and stops reading.

@@ -4,13 +4,13 @@
 //! or that belongs to something already reported, yields `None`. Everything that depends on it is left out
 //! without a further message.
 //!
-//! Some rules of the OMG text about names are relaxed, because existing IDL often breaks them:
-//! [`crate::Compiler::strict_names`] lists and restores these rules.
+//! Some rules of the OMG specification about names are relaxed, because existing IDL often breaks them.
+//! [`crate::Compiler::strict_names`] lists these rules, and can enforce them.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use crate::ast::{Declarator, Head, Ident, Item, ItemKind, TypeKind, TypeSpec};
+use crate::ast::{Declarator, Ident, Intro, Item, ItemKind, TypeKind, TypeSpec};
 use crate::diagnostic::Collector;
 use crate::model::{
     Const, Construct, Def, DefId, DefKind, Flavour, Interface, Model, Module, Struct, Type, TypeId, Typedef,
@@ -53,7 +53,7 @@ pub(crate) use symbols::Conditions;
 
 use known::AnnotatedKind;
 use scope::{Entity, ScopeId};
-use symbols::{IdState, Progress, Resolver, State, Symbols};
+use symbols::{DefState, IdState, Progress, Resolver, Symbols};
 
 /// Builds the model. The model is valid only if the collector has no error at the end.
 pub(crate) fn resolve(
@@ -81,13 +81,13 @@ impl Resolver<'_> {
     fn items(&mut self, items: Vec<Item>, scope: ScopeId) {
         let owner = self.symbols.scope(scope).owner;
         let is_module = owner.is_none_or(|owner| self.symbols.model.is_module(owner));
-        for Item { head, kind } in items {
+        for Item { intro, kind } in items {
             match kind {
-                // Modules are handled here: they nest, and the stack frame of other definitions is large.
-                ItemKind::Module { name, items } => self.module(head, &name, items, scope),
-                ItemKind::Instance(instance) => self.instance(head, *instance, scope),
-                ItemKind::Template(template) => self.template(head, template, scope),
-                kind => self.item(Item { head, kind }, scope),
+                // Modules are handled here and not in `item`, because they nest and its stack frame is large.
+                ItemKind::Module { name, items } => self.module(intro, &name, items, scope),
+                ItemKind::Instance(instance) => self.instance(intro, *instance, scope),
+                ItemKind::Template(template) => self.template(intro, template, scope),
+                kind => self.item(Item { intro, kind }, scope),
             }
             if is_module {
                 self.symbols.lineages.get_mut().clear();
@@ -96,27 +96,27 @@ impl Resolver<'_> {
     }
 
     fn item(&mut self, item: Item, scope: ScopeId) {
-        work::step();
-        let head = item.head;
+        work::count_step();
+        let intro = item.intro;
         match item.kind {
             ItemKind::ForwardInterface { .. }
             | ItemKind::ForwardStruct(_)
             | ItemKind::ForwardUnion(_)
             | ItemKind::ForwardComponent(_)
             | ItemKind::ForwardPortType(_)
-            | ItemKind::ValueForward { .. } => drop(self.annotations(&head, scope, AnnotatedKind::Forward)),
+            | ItemKind::ForwardValue { .. } => drop(self.annotations(&intro, scope, AnnotatedKind::Forward)),
             ItemKind::TypeId { .. }
             | ItemKind::TypePrefix { .. }
             | ItemKind::Import(_)
             | ItemKind::PortType { .. } => {
-                drop(self.annotations(&head, scope, AnnotatedKind::Directive));
+                drop(self.annotations(&intro, scope, AnnotatedKind::Directive));
             }
             _ => {}
         }
         match item.kind {
-            ItemKind::Module { name, items } => self.module(head, &name, items, scope),
+            ItemKind::Module { name, items } => self.module(intro, &name, items, scope),
             ItemKind::Interface { flavour, name, bases, items } => {
-                self.interface(head, flavour, &name, &bases, items, scope);
+                self.interface(intro, flavour, &name, &bases, items, scope);
             }
             ItemKind::ForwardInterface { flavour, name } => {
                 let body = Interface { flavour, ..Interface::default() };
@@ -129,60 +129,60 @@ impl Resolver<'_> {
                 self.forward(&name, DefKind::Union(placeholder), scope);
             }
             ItemKind::Type(ty) => {
-                self.constructed(head, ty, scope);
+                self.constructed(intro, ty, scope);
             }
-            ItemKind::Typedef { ty, declarators } => self.typedef(head, ty, declarators, scope),
-            ItemKind::Const { ty, name, value } => self.constant(head, &ty, &name, &value, scope),
-            ItemKind::Exception { name, members } => self.exception(head, &name, members, scope),
-            ItemKind::Operation(operation) => self.operation(head, operation, scope),
-            ItemKind::Attribute(attribute) => self.attribute(head, attribute, scope),
+            ItemKind::Typedef { ty, declarators } => self.typedef(intro, ty, declarators, scope),
+            ItemKind::Const { ty, name, value } => self.constant(intro, &ty, &name, &value, scope),
+            ItemKind::Exception { name, members } => self.exception(intro, &name, members, scope),
+            ItemKind::Operation(operation) => self.operation(intro, operation, scope),
+            ItemKind::Attribute(attribute) => self.attribute(intro, attribute, scope),
             ItemKind::TypeId { name, id } => repository_id::type_id(&mut self.symbols, &name, &id, scope),
             ItemKind::TypePrefix { name, prefix } => {
                 repository_id::type_prefix(&mut self.symbols, &name, &prefix, scope)
             }
             ItemKind::Pragma(pragma) => repository_id::pragma(&mut self.symbols, &pragma, scope),
             ItemKind::Native(name) => {
-                let id = self.new_def(&head, &name, DefKind::Native, scope);
+                let id = self.new_def(&intro, &name, DefKind::Native, scope);
                 self.symbols.declare_def(id, scope, &name, "native type");
             }
-            ItemKind::Value(value) => self.value(head, *value, scope),
-            ItemKind::ValueForward { is_abstract, is_event, name } => {
+            ItemKind::Value(value) => self.value(intro, *value, scope),
+            ItemKind::ForwardValue { is_abstract, is_event, name } => {
                 self.forward_value(&name, is_abstract, is_event, scope);
             }
-            ItemKind::ValueBox { name, ty } => self.value_box(head, &name, ty, scope),
-            ItemKind::State(state) => self.state(&head, state, scope),
-            ItemKind::Factory(factory) => self.factory(head, factory, scope),
-            ItemKind::Bitset(bitset) => self.bitset(head, bitset, scope),
-            ItemKind::Bitmask(bitmask) => self.bitmask(head, bitmask, scope),
-            ItemKind::AnnotationDef(def) => self.annotation_def(&head, def, scope),
+            ItemKind::ValueBox { name, ty } => self.value_box(intro, &name, ty, scope),
+            ItemKind::State(state) => self.state(&intro, state, scope),
+            ItemKind::Factory(factory) => self.factory(intro, factory, scope),
+            ItemKind::Bitset(bitset) => self.bitset(intro, bitset, scope),
+            ItemKind::Bitmask(bitmask) => self.bitmask(intro, bitmask, scope),
+            ItemKind::AnnotationDef(def) => self.annotation_def(&intro, def, scope),
             ItemKind::Import(import) => import::import(&mut self.symbols, import),
-            ItemKind::Component(component) => self.component(head, component, scope),
+            ItemKind::Component(component) => self.component(intro, component, scope),
             ItemKind::ForwardComponent(name) => {
                 let body = Interface { construct: Construct::Component, ..Interface::default() };
                 self.forward(&name, DefKind::Interface(body), scope);
             }
-            ItemKind::Connector { name, base, items } => self.connector(head, &name, base, items, scope),
-            ItemKind::Home(home) => self.home(head, *home, scope),
-            ItemKind::Template(template) => self.template(head, template, scope),
-            ItemKind::Instance(instance) => self.instance(head, *instance, scope),
+            ItemKind::Connector { name, base, items } => self.connector(intro, &name, base, items, scope),
+            ItemKind::Home(home) => self.home(intro, *home, scope),
+            ItemKind::Template(template) => self.template(intro, template, scope),
+            ItemKind::Instance(instance) => self.instance(intro, *instance, scope),
             ItemKind::PortType { name, items } => self.port_type(&name, items, scope),
             ItemKind::ForwardPortType(name) => {
                 port::declare_port_type(&mut self.symbols, &name, true, scope);
             }
-            // The parser creates these only in port types, connectors, components and homes.
+            // These occur only in port types, connectors, components and homes, which handle them.
             ItemKind::Port(_) | ItemKind::Finder(_) => {}
         }
     }
 
-    fn module(&mut self, head: Head, name: &Ident, items: Vec<Item>, scope: ScopeId) {
+    fn module(&mut self, intro: Intro, name: &Ident, items: Vec<Item>, scope: ScopeId) {
         let open = self.same_declaration(name, &DefKind::Module(Module::default()), scope);
         let id = match open {
             Some(id) => {
-                self.reopen(id, &head, name, scope);
+                self.reopen(id, &intro, name, scope);
                 id
             }
             None => {
-                let id = self.new_def(&head, name, DefKind::Module(Module::default()), scope);
+                let id = self.new_def(&intro, name, DefKind::Module(Module::default()), scope);
                 if !self.symbols.declare_def(id, scope, name, "module") {
                     return self.resolve_undeclared_body(id, items, scope);
                 }
@@ -199,13 +199,13 @@ impl Resolver<'_> {
         self.symbols.states[id.index()].progress = Progress::Complete;
     }
 
-    fn reopen(&mut self, id: DefId, head: &Head, name: &Ident, scope: ScopeId) {
-        let annotations = self.annotations(head, scope, AnnotatedKind::Module);
+    fn reopen(&mut self, id: DefId, intro: &Intro, name: &Ident, scope: ScopeId) {
+        let annotations = self.annotations(intro, scope, AnnotatedKind::Module);
         if let Some(def) = self.symbols.model.defs.get_mut(id.index()) {
-            if !def.docs.is_empty() && !head.docs.is_empty() {
+            if !def.docs.is_empty() && !intro.docs.is_empty() {
                 def.docs.lines.push(String::new());
             }
-            def.docs.lines.extend(head.docs.lines.iter().cloned());
+            def.docs.lines.extend(intro.docs.lines.iter().cloned());
             def.annotations.0.extend(annotations.0);
         }
         repository_id::reenter_prefix(&mut self.symbols, id, name, scope);
@@ -217,20 +217,20 @@ impl Resolver<'_> {
         self.items(items, inner);
     }
 
-    /// Handles a forward declaration. It may be repeated, before and after the definition.
+    /// Handles a forward declaration, which may be repeated before and after the definition.
     fn forward(&mut self, name: &Ident, kind: DefKind, scope: ScopeId) {
         if let Some(id) = self.same_declaration(name, &kind, scope) {
             flavour::check_same_flavour(&mut self.symbols, id, name, &kind);
             return repository_id::check_forward_prefix(&mut self.symbols, id, name, scope);
         }
         let what = kind.description();
-        let id = self.new_def(&Head::default(), name, kind, scope);
+        let id = self.new_def(&Intro::default(), name, kind, scope);
         if self.symbols.declare(scope, name, Entity::Def(id), what) {
             self.symbols.states[id.index()].progress = Progress::Forward(name.span);
         }
     }
 
-    /// Returns the definition of this name and of the same kind that the scope declares.
+    /// Returns the definition of this name and kind that the scope itself declares, if there is one.
     fn same_declaration(&self, name: &Ident, kind: &DefKind, scope: ScopeId) -> Option<DefId> {
         let Some(Entity::Def(id)) = self.symbols.declared(scope, &name.text) else { return None };
         let def = self.symbols.model.def(id);
@@ -239,15 +239,15 @@ impl Resolver<'_> {
     }
 
     /// Starts the body of a new or forward-declared definition. Also returns whether the name was free.
-    fn begin(&mut self, head: &Head, name: &Ident, kind: DefKind, scope: ScopeId) -> (DefId, bool) {
+    fn begin(&mut self, intro: &Intro, name: &Ident, kind: DefKind, scope: ScopeId) -> (DefId, bool) {
         if let Some(id) = self.same_declaration(name, &kind, scope)
             && matches!(self.symbols.states[id.index()].progress, Progress::Forward(_))
         {
             flavour::check_same_flavour(&mut self.symbols, id, name, &kind);
             repository_id::check_forward_prefix(&mut self.symbols, id, name, scope);
-            let annotations = self.annotations(head, scope, AnnotatedKind::of(&kind));
+            let annotations = self.annotations(intro, scope, AnnotatedKind::of(&kind));
             if let Some(def) = self.symbols.model.defs.get_mut(id.index()) {
-                (def.docs, def.annotations, def.span) = (head.docs.clone(), annotations, name.span);
+                (def.docs, def.annotations, def.span) = (intro.docs.clone(), annotations, name.span);
                 def.kind = kind;
             }
             self.symbols.move_declaration(scope, name);
@@ -257,7 +257,7 @@ impl Resolver<'_> {
             return (id, true);
         }
         let what = kind.description();
-        let id = self.new_def(head, name, kind, scope);
+        let id = self.new_def(intro, name, kind, scope);
         self.symbols.states[id.index()].progress = Progress::Open;
         let declared = self.symbols.declare(scope, name, Entity::Def(id), what);
         self.symbols.open_scope(id, scope);
@@ -267,7 +267,7 @@ impl Resolver<'_> {
         (id, declared)
     }
 
-    fn typedef(&mut self, head: Head, ty: TypeSpec, declarators: Vec<Declarator>, scope: ScopeId) {
+    fn typedef(&mut self, intro: Intro, ty: TypeSpec, declarators: Vec<Declarator>, scope: ScopeId) {
         let base = self.type_spec(ty, scope);
         for declarator in declarators {
             let array = base.and_then(|base| types::array(&mut self.symbols, base, &declarator.dims, scope));
@@ -275,8 +275,8 @@ impl Resolver<'_> {
                 self.symbols.declare(scope, &declarator.name, Entity::Bad, "typedef");
                 continue;
             };
-            let id = self.new_def(&head, &declarator.name, DefKind::Typedef(Typedef { ty }), scope);
-            typed_annotation::evaluate_of_def(&mut self.symbols, &head, id, ty, scope);
+            let id = self.new_def(&intro, &declarator.name, DefKind::Typedef(Typedef { ty }), scope);
+            typed_annotation::evaluate_def(&mut self.symbols, &intro, id, ty, scope);
             self.symbols.set_depth(id);
             self.symbols.declare_def(id, scope, &declarator.name, "typedef");
         }
@@ -284,7 +284,7 @@ impl Resolver<'_> {
 
     fn constant(
         &mut self,
-        head: Head,
+        intro: Intro,
         ty: &TypeSpec,
         name: &Ident,
         value: &crate::ast::Expr,
@@ -302,20 +302,20 @@ impl Resolver<'_> {
             return;
         };
         typed_annotation::check_in_bounds(&mut self.symbols, ty, &value, value_span);
-        let id = self.new_def(&head, name, DefKind::Const(Const { ty, value }), scope);
+        let id = self.new_def(&intro, name, DefKind::Const(Const { ty, value }), scope);
         self.symbols.declare_def(id, scope, name, "constant");
     }
 
     /// Adds a definition to the arena. It is not yet declared in a scope nor listed under its parent.
-    fn new_def(&mut self, head: &Head, name: &Ident, kind: DefKind, scope: ScopeId) -> DefId {
+    fn new_def(&mut self, intro: &Intro, name: &Ident, kind: DefKind, scope: ScopeId) -> DefId {
         let id = DefId(u32::try_from(self.symbols.model.defs.len()).unwrap_or(u32::MAX));
-        let annotations = self.annotations(head, scope, AnnotatedKind::of(&kind));
+        let annotations = self.annotations(intro, scope, AnnotatedKind::of(&kind));
         self.symbols.model.defs.push(Def {
             id,
             name: name.text.clone(),
             parent: self.symbols.scope(scope).owner,
             repository_id: String::new(),
-            docs: head.docs.clone(),
+            docs: intro.docs.clone(),
             annotations,
             span: name.span,
             kind,
@@ -324,7 +324,7 @@ impl Resolver<'_> {
         if let Some(parent) = self.symbols.scope(scope).owner {
             self.symbols.states[parent.index()].inner_defs.push(id);
         }
-        self.symbols.states.push(State {
+        self.symbols.states.push(DefState {
             progress: Progress::Complete,
             depth: 0,
             scope: None,
@@ -334,13 +334,13 @@ impl Resolver<'_> {
         id
     }
 
-    fn constructed(&mut self, head: Head, ty: TypeSpec, scope: ScopeId) -> Option<TypeId> {
+    fn constructed(&mut self, intro: Intro, ty: TypeSpec, scope: ScopeId) -> Option<TypeId> {
         let id = match ty.kind {
             TypeKind::Struct { name, base, members } => {
-                self.structure(head, &name, base.as_ref(), members, scope)
+                self.structure(intro, &name, base.as_ref(), members, scope)
             }
-            TypeKind::Union(union) => self.union(head, *union, scope),
-            TypeKind::Enum { name, enumerators } => self.enumeration(head, &name, enumerators, scope),
+            TypeKind::Union(union) => self.union(intro, *union, scope),
+            TypeKind::Enum { name, enumerators } => self.enumeration(intro, &name, enumerators, scope),
             _ => None,
         }?;
         Some(self.symbols.intern(Type::Named(id)))

@@ -38,12 +38,12 @@ impl Source {
         Source(Form::Text { name: name.into(), text: text.into() })
     }
 
-    /// Creates a source from a file in UTF-8 or else ISO 8859-1, the character set of OMG IDL.
+    /// Creates a source from the bytes of a file: UTF-8, or else ISO 8859-1, the character set of OMG IDL.
     pub fn from_bytes(name: impl Into<String>, bytes: Vec<u8>) -> Self {
         Source::text(name, decode(bytes))
     }
 
-    /// Creates a source from Rust tokens, the body of a macro call.
+    /// Creates a source from Rust tokens, such as the body of a macro call.
     pub fn tokens(tokens: TokenStream) -> Self {
         Source(Form::Tokens(tokens))
     }
@@ -70,8 +70,8 @@ pub struct Span {
     pub(crate) file: u32,
     pub(crate) start: u32,
     pub(crate) end: u32,
-    /// The number of the [`Expansion`], from 1, for a token from the body of a macro: the range is then that
-    /// of the macro's use. 0 for other tokens.
+    /// For a token from the body of a macro: the number of its [`Expansion`], counted from 1. Its range is
+    /// then where the macro is used. 0 for other tokens.
     pub(crate) expansion: u32,
 }
 
@@ -82,7 +82,7 @@ impl Span {
         Span { file, start: clamp(range.start), end: clamp(range.end), expansion: 0 }
     }
 
-    /// Returns the span from the start of this span to the end of the other.
+    /// Extends the span to the end of `end`, if that is later in the same file.
     pub(crate) fn to(self, end: Span) -> Span {
         if self.file == end.file && self.start <= end.end { Span { end: end.end, ..self } } else { self }
     }
@@ -92,7 +92,7 @@ impl Span {
     }
 }
 
-/// Maximum size of a source. Longer ones are rejected, so that every offset fits in 32 bits.
+/// Maximum size of a source. Larger sources are rejected, so that every offset fits into 32 bits.
 pub(crate) const MAX_TEXT_BYTES: usize = 1 << 30;
 
 fn clamp(offset: usize) -> u32 {
@@ -122,14 +122,14 @@ pub(crate) struct FileInfo {
     pub(crate) path: Option<PathBuf>,
     /// The location of the name in the `#include` of the file.
     pub(crate) from: Option<Span>,
-    /// The file is not one of the compiler's input files.
+    /// Whether the file is not one of the compiler's input files.
     pub(crate) included: bool,
-    /// The text is built into the compiler.
+    /// Whether the text is built into the compiler, and is not a file that can be included.
     pub(crate) predeclared: bool,
     pub(crate) standard: Option<&'static StandardFile>,
 }
 
-/// A `#line`: the line that starts at byte `offset` has this number, and file name if there is one.
+/// A `#line`: the number of the line that starts at byte `offset`, and the file name if one is given.
 #[derive(Clone, Debug)]
 pub(crate) struct LineMark {
     pub(crate) offset: u32,
@@ -151,22 +151,22 @@ pub(crate) struct File {
     lines: place::Lines,
 }
 
-/// The data that map bytes of a text to Rust spans.
+/// The mapping from bytes of a text to Rust spans.
 #[derive(Debug)]
 enum RustOrigin {
     File,
-    /// Starts at byte `offset` of the literal's token; `exact` if the literal has no escapes.
+    /// The text starts at byte `offset` of the literal's token. It is `exact` if the literal has no escapes.
     Literal {
         literal: Literal,
         offset: usize,
         exact: bool,
     },
-    /// Start, end and span of each token, in order.
+    /// The start, end and Rust span of each token, in order.
     Tokens(Vec<(u32, u32, proc_macro2::Span)>),
 }
 
 impl Sources {
-    /// Adds a text and returns its number.
+    /// Adds a text and returns its index.
     pub(crate) fn add_text(&mut self, name: String, text: Rc<str>, info: FileInfo) -> u32 {
         self.add(name, text, info, (1, 0), RustOrigin::File)
     }
@@ -201,7 +201,7 @@ impl Sources {
         number
     }
 
-    /// Returns the number of the text that is added next.
+    /// Returns the index of the text that is added next.
     pub(crate) fn next_number(&self) -> u32 {
         clamp(self.files.len())
     }
@@ -245,13 +245,13 @@ impl Sources {
         self.file(span.file).and_then(|file| file.text.get(span.range())).unwrap_or("")
     }
 
-    /// Returns the Rust span: for Rust tokens that of the first token, for a string literal the part of the
-    /// literal (all of it if rustc does not support parts), and for files the call site.
+    /// Returns the Rust span: the first token in Rust tokens, a part of a string literal (or all of it, if
+    /// rustc does not support parts), and the call site for files.
     pub fn rust_span(&self, span: Span) -> proc_macro2::Span {
         self.rust_spans(span).0
     }
 
-    /// Returns the Rust spans of the first and the last token covered.
+    /// Returns the Rust spans of the first and the last token that an IDL span covers.
     pub(crate) fn rust_spans(&self, span: Span) -> (proc_macro2::Span, proc_macro2::Span) {
         let call_site = proc_macro2::Span::call_site();
         match self.file(span.file).map(|file| &file.origin) {
@@ -273,7 +273,7 @@ impl Sources {
         }
     }
 
-    /// Returns whether a Rust span exists for exactly this text, so that no message locates it.
+    /// Returns whether a Rust span exists for exactly this text. Then messages need not contain its position.
     pub(crate) fn has_rust_span(&self, span: Span) -> bool {
         match self.file(span.file).map(|file| &file.origin) {
             Some(RustOrigin::Tokens(_)) => true,

@@ -15,16 +15,17 @@ pub(crate) struct StandardFile {
     /// The file-level module that the file declares or extends.
     pub(crate) module: &'static str,
     /// The module of the crate `zorb` that contains the Rust code; `None` if the file is internal to ORBs.
-    pub(crate) rust: Option<&'static str>,
+    pub(crate) rust_module: Option<&'static str>,
 }
 
 /// A file whose Rust code is in the module `$rust` of `zorb`.
 macro_rules! shared {
     ($name:literal, $module:literal, $rust:literal, $aliases:expr) => {
-        StandardFile { rust: Some($rust), ..internal!($name, $module, $aliases) }
+        StandardFile { rust_module: Some($rust), ..internal!($name, $module, $aliases) }
     };
 }
 
+/// A file whose definitions are internal to ORBs, and have no Rust code.
 macro_rules! internal {
     ($name:literal, $module:literal, $aliases:expr) => {
         StandardFile {
@@ -32,7 +33,7 @@ macro_rules! internal {
             aliases: $aliases,
             text: include_str!(concat!("../idl/", $name)),
             module: $module,
-            rust: None,
+            rust_module: None,
         }
     };
 }
@@ -162,7 +163,7 @@ const FOLDERS: &[&str] = &[
 const LOCAL_INTERFACES: &[&str] = &["CORBA::Current", "CORBA::Policy"];
 
 impl StandardFile {
-    /// Returns the path that identifies the file, and that no file on disk can have: `<orb.idl>`.
+    /// Returns the path that identifies the file: its name in angle brackets, such as `<orb.idl>`.
     pub(crate) fn path(&self) -> PathBuf {
         PathBuf::from(format!("<{}>", self.name))
     }
@@ -186,7 +187,7 @@ pub(crate) fn find_by_path(path: &Path) -> Option<&'static StandardFile> {
     find(path.to_str()?.strip_prefix('<')?.strip_suffix('>')?)
 }
 
-pub(crate) fn has_rust(local_interface: &str) -> bool {
+pub(crate) fn has_rust_code(local_interface: &str) -> bool {
     LOCAL_INTERFACES.contains(&local_interface)
 }
 

@@ -1,6 +1,6 @@
 //! "Did you mean" suggestions.
 
-/// Returns the most similar candidate; `None` if the word is probably no misspelling.
+/// Returns the most similar candidate; `None` if the word is probably not a misspelling.
 pub(crate) fn closest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let max_distance = (word.chars().count() / 3).max(1);
     candidates

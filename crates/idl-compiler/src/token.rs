@@ -8,9 +8,9 @@ pub(crate) struct Token {
     pub(crate) kind: TokenKind,
     pub(crate) span: Span,
     pub(crate) comments: Option<Box<Comments>>,
-    /// A stray character before this token was reported, so an unexpected token is not reported again.
+    /// Whether a stray character before this token was reported. Then an unexpected token is not reported.
     pub(crate) after_stray: bool,
-    /// No blank or comment separates this token from the previous one.
+    /// Whether no blank, comment or edge of a macro expansion separates this token from the previous one.
     pub(crate) joined: bool,
 }
 
@@ -59,7 +59,7 @@ pub(crate) enum TokenKind {
 pub(crate) enum Wideness {
     Narrow,
     Wide,
-    /// By the declared type: Rust's lexer rejects `L"..."`, so a literal can be either.
+    /// Determined by the declared type, because Rust's lexer rejects `L"..."`.
     ByType,
 }
 
@@ -83,7 +83,7 @@ macro_rules! puncts {
     };
 }
 
-// No `>>`: it can close two sequences. In expressions, the parser joins two `>` to a shift.
+// There is no `>>`, because it can close two sequences. In expressions, the parser joins two `>`.
 puncts! {
     Scope = "::",
     ShiftLeft = "<<",
@@ -111,8 +111,8 @@ puncts! {
     At = "@",
 }
 
-/// The keywords of CORBA 2.3, in case-insensitive order. Newer words (`component`, `int8`, `map`) are
-/// keywords only where the grammar expects them, because older IDL uses them as names.
+/// The words that are keywords everywhere, in case-insensitive order. `factory` and newer words (`int8`) are
+/// keywords only where the grammar expects them, because existing IDL uses them as names.
 pub(crate) const KEYWORDS: &[&str] = &[
     "abstract",
     "any",

@@ -1,4 +1,4 @@
-//! Counters of the compiler's work, to test without a clock that it grows as the text does.
+//! Counters of the compiler's work, with which tests check that it does not grow faster than the text.
 
 use std::cell::Cell;
 
@@ -50,19 +50,19 @@ impl Work {
 }
 
 #[inline]
-pub(crate) fn step() {
-    steps(1);
+pub(crate) fn count_step() {
+    count_steps(1);
 }
 
 #[inline]
-pub(crate) fn steps(count: usize) {
+pub(crate) fn count_steps(count: usize) {
     STEPS.set(STEPS.get().wrapping_add(count as u64));
 }
 
-pub(crate) fn tokens(count: usize) {
+pub(crate) fn count_tokens(count: usize) {
     TOKENS.set(TOKENS.get().wrapping_add(count as u64));
 }
 
-pub(crate) fn inherited(count: usize) {
+pub(crate) fn count_inherited(count: usize) {
     INHERITED.set(INHERITED.get().wrapping_add(count as u64));
 }

@@ -1,4 +1,4 @@
-//! The arguments of the macro: IDL, text, a path, options.
+//! The arguments of the macro `idl!`: options, and IDL as Rust tokens, as a string or as paths of files.
 
 use idl_compiler::emit::{IncludePolicy, Options};
 use proc_macro2::{Delimiter, Group, Literal, Span, TokenStream, TokenTree};
@@ -14,7 +14,7 @@ pub(crate) struct Input {
     pub(crate) include: Vec<String>,
     /// Macro definitions, in the form of `-D`.
     pub(crate) define: Vec<String>,
-    /// Warnings of the IDL are suppressed.
+    /// True if warnings about the IDL are suppressed.
     pub(crate) no_warnings: bool,
 }
 
@@ -25,8 +25,8 @@ pub(crate) struct Spans {
     pub(crate) rename: Vec<(Span, Span)>,
     /// For each entry of `extern`, the span of the IDL name.
     pub(crate) external: Vec<Span>,
-    /// For each entry of `derive`, the span of the IDL name, or of the option if it has no names. The same
-    /// applies to the following four.
+    /// For each entry of `derive`, the span of the IDL name, or of the option if the entry has no IDL name.
+    /// The next four fields contain the same for the options of their names.
     pub(crate) derive: Vec<Span>,
     pub(crate) default_bodies: Vec<Span>,
     pub(crate) ami: Vec<Span>,
@@ -42,7 +42,7 @@ pub(crate) struct Spans {
 pub(crate) enum Idl {
     Tokens(TokenStream),
     Text(Literal),
-    /// Files: the string literals, and their values, which are paths.
+    /// The paths of files, each as a literal and as its value.
     Files(Vec<(Literal, String)>),
 }
 
@@ -50,9 +50,9 @@ impl Input {
     /// Parses the arguments of the macro.
     ///
     /// # Errors
-    /// Unknown, repeated, malformed or unsupported options, all together.
+    /// Unknown, repeated, malformed or unsupported options, all reported together.
     pub(crate) fn parse(tokens: TokenStream) -> syn::Result<Self> {
-        let tokens = without_invisible(tokens);
+        let tokens = without_invisible_groups(tokens);
         let mut start = tokens.clone().into_iter();
         let mut idl = match (start.next(), start.next()) {
             (Some(TokenTree::Literal(literal)), second)
@@ -91,15 +91,17 @@ impl Input {
     }
 }
 
-/// Removes the invisible delimiters around what a macro passes on as `literal` or `expr`.
-fn without_invisible(tokens: TokenStream) -> TokenStream {
-    if !has_invisible(&tokens) {
+/// Removes the invisible delimiters that a `macro_rules!` macro puts around fragments such as `$x:literal`.
+fn without_invisible_groups(tokens: TokenStream) -> TokenStream {
+    if !has_invisible_groups(&tokens) {
         return tokens;
     }
     let without = |tree| match tree {
-        TokenTree::Group(group) if group.delimiter() == Delimiter::None => without_invisible(group.stream()),
-        TokenTree::Group(group) if has_invisible(&group.stream()) => {
-            let mut visible = Group::new(group.delimiter(), without_invisible(group.stream()));
+        TokenTree::Group(group) if group.delimiter() == Delimiter::None => {
+            without_invisible_groups(group.stream())
+        }
+        TokenTree::Group(group) if has_invisible_groups(&group.stream()) => {
+            let mut visible = Group::new(group.delimiter(), without_invisible_groups(group.stream()));
             visible.set_span(group.span());
             TokenTree::Group(visible).into()
         }
@@ -108,9 +110,11 @@ fn without_invisible(tokens: TokenStream) -> TokenStream {
     tokens.into_iter().flat_map::<TokenStream, _>(without).collect()
 }
 
-fn has_invisible(tokens: &TokenStream) -> bool {
+fn has_invisible_groups(tokens: &TokenStream) -> bool {
     tokens.clone().into_iter().any(|tree| match tree {
-        TokenTree::Group(group) => group.delimiter() == Delimiter::None || has_invisible(&group.stream()),
+        TokenTree::Group(group) => {
+            group.delimiter() == Delimiter::None || has_invisible_groups(&group.stream())
+        }
         _ => false,
     })
 }
@@ -132,6 +136,7 @@ struct Reader {
     /// The name of the first option for the preprocessor.
     preprocessor_option: Option<Ident>,
     files: Vec<(Literal, String)>,
+    /// The names of the options so far.
     seen: Vec<String>,
     error: Option<syn::Error>,
 }
@@ -161,7 +166,7 @@ impl Reader {
         let name = input.call(<Ident as syn::ext::IdentExt>::parse_any)?;
         let text = name.to_string();
         if self.seen.contains(&text) {
-            self.fail(syn::Error::new(name.span(), format!("the option `{text}` stands twice")));
+            self.fail(syn::Error::new(name.span(), format!("the option `{text}` is given twice")));
         }
         self.seen.push(text.clone());
         match text.as_str() {
@@ -245,7 +250,7 @@ impl Reader {
             }
             _ => {
                 let known = "`file`, `include`, `define`, `extern`, `include_policy`, `rename`, `non_nil`, `derive`, `default_bodies`, `ami`, `interpretive`, `adaptive`, `uses`, `no_warnings` and `crate`";
-                let message = format!("there is no option `{text}`; there are {known}");
+                let message = format!("there is no option `{text}`; the options are {known}");
                 return Err(syn::Error::new(name.span(), message));
             }
         }
@@ -266,14 +271,14 @@ impl Reader {
             (None, Some(_)) if rest.is_empty() => Idl::Files(files),
             (Some(idl), None) => idl,
             (_, Some((literal, _))) => {
-                let message = "IDL comes from a file or from the macro, not from both";
+                let message = "the IDL must be either in files or in the macro, not in both";
                 self.fail(syn::Error::new(literal.span(), message));
                 Idl::Tokens(TokenStream::new())
             }
         };
         if let (Idl::Tokens(_), Some(name), None) = (&idl, &self.preprocessor_option, &self.error) {
             let message = format!(
-                "`{name}` has no meaning for IDL among Rust tokens, which is not preprocessed; put the IDL into a string or a file"
+                "`{name}` has no effect on IDL that is written as Rust tokens, because such IDL is not preprocessed; put the IDL into a string or a file"
             );
             self.fail(syn::Error::new(name.span(), message));
         }
@@ -290,7 +295,7 @@ fn include_policy(input: ParseStream<'_>) -> syn::Result<IncludePolicy> {
     match policy.to_string().as_str() {
         "compile" => Ok(IncludePolicy::Compile),
         "extern" => Ok(IncludePolicy::Extern),
-        _ => Err(syn::Error::new(policy.span(), "the include policy is `compile` or `extern`")),
+        _ => Err(syn::Error::new(policy.span(), "the include policy must be `compile` or `extern`")),
     }
 }
 
@@ -332,7 +337,7 @@ fn adaptive(input: ParseStream<'_>) -> syn::Result<(Vec<LitStr>, u32)> {
         Ok((patterns, uses.base10_parse()?))
     };
     let found = read();
-    // Consume the remaining tokens. Otherwise they would be reported as well.
+    // Consume the remaining tokens, because they would be reported as errors too.
     content.parse::<TokenStream>()?;
     found
 }
@@ -356,7 +361,7 @@ fn in_parentheses<T>(
     syn::parenthesized!(content in input);
     let items = content.parse_terminated(item, Token![,]);
     if items.is_err() {
-        // Consume the remaining tokens. Otherwise they would be reported as well.
+        // Consume the remaining tokens, because they would be reported as errors too.
         content.parse::<TokenStream>()?;
     }
     Ok(items?.into_iter().collect())
@@ -366,8 +371,9 @@ fn is_string(literal: &Literal) -> bool {
     matches!(syn::Lit::new(literal.clone()), syn::Lit::Str(_))
 }
 
-/// Returns whether the first argument, which is a string, belongs to IDL among Rust tokens. The second token
-/// decides this: only `,` can follow a string argument. The compiler then reports the string.
+/// Returns whether a string literal at the start, followed by `second`, belongs to IDL that is written as
+/// Rust tokens. Only a comma can follow a string argument. In IDL, the compiler reports the literal as an
+/// error.
 fn is_idl(second: Option<&TokenTree>) -> bool {
     !matches!(second, None | Some(TokenTree::Punct(_)))
 }
@@ -385,7 +391,7 @@ fn is_option_start(first: &Ident, second: &TokenTree) -> bool {
     }
 }
 
-/// A string with a semicolon is IDL, because paths do not contain semicolons.
+/// Returns the IDL or path in a string. A string with a semicolon is IDL, because paths contain none.
 fn text_or_path(literal: Literal) -> Idl {
     match syn::Lit::new(literal.clone()) {
         syn::Lit::Str(text) if !text.value().contains(';') => {

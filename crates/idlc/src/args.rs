@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line of `idlc`.
 
 use std::path::PathBuf;
 
@@ -25,8 +25,7 @@ Examples:
 
 Exit codes: 0 success, 1 errors in the IDL (fmt --check: not formatted; breaking: breaking changes), 2 wrong options, 3 input or output failed.";
 
-/// Returns the examples in the help, for a program that has these commands under another name, such as
-/// `zorb idl`.
+/// Returns the examples for a program with these commands under another name, such as `zorb idl`.
 pub fn examples(program: &str) -> String {
     EXAMPLES.replace("idlc ", &format!("{program} "))
 }
@@ -41,8 +40,8 @@ pub struct Args {
     /// The form of messages on standard error
     #[arg(long, value_name = "FORM", default_value = "human", global = true)]
     pub message_format: MessageFormat,
-    /// Whether results are printed as JSON, like by `model --json`. A program that includes these commands
-    /// can set this for all of them.
+    /// Makes `model` print JSON even without its option `--json`. `idlc` has no option for this; a program
+    /// that includes its commands can set it.
     #[arg(skip)]
     pub json: bool,
     #[command(subcommand)]
@@ -79,7 +78,7 @@ pub(crate) enum Command {
         /// the skeleton)
         #[arg(long, value_name = "PATH")]
         module: Option<String>,
-        /// Print only this interface: a scoped name, or a prefix of names and `*` (default: all interfaces in
+        /// Print only this interface: a scoped name, or a prefix followed by `*` (default: all interfaces in
         /// the given files, but not in included files)
         #[arg(long = "interface", value_name = "PATTERN")]
         interfaces: Vec<String>,
@@ -141,29 +140,29 @@ pub(crate) struct Mapping {
     /// Another Rust name for a definition, member, enumerator or parameter
     #[arg(long, value_name = "IDL=NAME", value_parser = parse_pair)]
     rename: Vec<(String, String)>,
-    /// References that are never nil: a scoped name, or a prefix of names and `*`
+    /// References that are never nil: a scoped name, or a prefix followed by `*`
     #[arg(long, value_name = "PATTERN")]
     non_nil: Vec<String>,
-    /// A trait that structs, exceptions, unions and enums derive: all, or only a scoped name, or a prefix of
-    /// names and `*`
+    /// A trait that all structs, exceptions, unions and enums derive, or only those that match IDL: a scoped
+    /// name, or a prefix followed by `*`
     #[arg(long, value_name = "[IDL=]PATH")]
     derive: Vec<String>,
-    /// Operations that servants need not implement: a scoped name, or a prefix of names and `*` (without a
+    /// Operations that servants need not implement: a scoped name, or a prefix followed by `*` (without a
     /// value: all)
     #[arg(long, value_name = "PATTERN", num_args = 0..=1, require_equals = true, default_missing_value = "*")]
     default_bodies: Vec<String>,
-    /// Interfaces whose calls can have a handler for the reply: a scoped name, or a prefix of names and `*`
-    /// (without a value: all)
+    /// Interfaces with asynchronous calls, whose replies go to a handler: a scoped name, or a prefix followed
+    /// by `*` (without a value: all)
     #[arg(long, value_name = "PATTERN", num_args = 0..=1, require_equals = true, default_missing_value = "*")]
     ami: Vec<String>,
-    /// Types and interfaces that are marshalled by the interpreter: a scoped name, or a prefix of names and
-    /// `*` (without a value: all)
+    /// Types and interfaces that an interpreter marshals instead of generated code: a scoped name, or a
+    /// prefix followed by `*` (without a value: all)
     #[arg(long, value_name = "PATTERN", num_args = 0..=1, require_equals = true, default_missing_value = "*")]
     interpretive: Vec<String>,
-    /// Types that are marshalled by the interpreter for this number of uses, and by compiled code afterwards
+    /// Types that an interpreter marshals for the first uses, and generated code afterwards
     #[arg(long, value_name = "PATTERN=USES", value_parser = parse_adaptive)]
     adaptive: Vec<(String, u32)>,
-    /// The name of a function that returns the use counts of all adaptive types
+    /// Generate a function with this name, which returns the use counts of all adaptive types
     #[arg(long, value_name = "NAME")]
     uses: Option<String>,
     /// The path of the crate zorb

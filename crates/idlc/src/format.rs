@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use crate::{Failure, is_standard_input, write};
 
-const INDENT: usize = 4;
+const INDENT_SPACES: usize = 4;
 
 /// Formats each file, or with `check_only` lists the files that would change.
-pub(crate) fn files(files: &[PathBuf], check_only: bool) -> Result<(), Failure> {
+pub(crate) fn format_files(files: &[PathBuf], check_only: bool) -> Result<(), Failure> {
     let mut has_changes = false;
     for path in files {
         let from_stdin = is_standard_input(path);
@@ -52,7 +52,7 @@ fn read(path: &Path) -> Result<String, Failure> {
 struct Piece<'t> {
     kind: Kind,
     text: &'t str,
-    /// The number of line breaks before it.
+    /// The number of line breaks before the piece.
     line_breaks: usize,
 }
 
@@ -62,7 +62,6 @@ enum Kind {
     Word,
     /// A literal in quotes, with its prefix.
     Literal,
-    /// Punctuation, such as `::`.
     Punctuation,
     LineComment,
     BlockComment,
@@ -70,12 +69,12 @@ enum Kind {
     Directive,
 }
 
-/// Returns the formatted text; `Err` with the line of a comment or literal that has no end.
+/// Returns the formatted text. The error is the line of a comment or literal that has no end.
 fn formatted(text: &str) -> Result<String, usize> {
-    let pieces = pieces(text)?;
-    let out = Layout::default().format(&pieces);
+    let pieces = split_pieces(text)?;
+    let out = Formatter::default().format(&pieces);
     // If formatting would change more than white space, the text is left unchanged.
-    match self::pieces(&out) {
+    match split_pieces(&out) {
         Ok(new_pieces) if !is_equal(&pieces, &new_pieces) => Ok(text.to_owned()),
         Ok(_) if text.contains("\r\n") => Ok(out.replace("\r\n", "\n").replace('\n', "\r\n")),
         Ok(_) => Ok(out),
@@ -83,7 +82,7 @@ fn formatted(text: &str) -> Result<String, usize> {
     }
 }
 
-/// Returns whether the pieces are equal, apart from white space around lines of comments.
+/// Returns whether the pieces are equal, apart from white space at the start and end of their lines.
 fn is_equal(before: &[Piece<'_>], after: &[Piece<'_>]) -> bool {
     let stripped = |piece: &Piece<'_>| -> (Kind, Vec<String>) {
         (piece.kind, piece.text.lines().map(|line| line.trim().to_owned()).collect())
@@ -91,8 +90,8 @@ fn is_equal(before: &[Piece<'_>], after: &[Piece<'_>]) -> bool {
     before.len() == after.len() && before.iter().zip(after).all(|(a, b)| stripped(a) == stripped(b))
 }
 
-/// Splits a text into pieces; `Err` with the line of a comment or literal that has no end.
-fn pieces(text: &str) -> Result<Vec<Piece<'_>>, usize> {
+/// Splits a text into pieces. The error is the line of a comment or literal that has no end.
+fn split_pieces(text: &str) -> Result<Vec<Piece<'_>>, usize> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut all = Vec::new();
     let (mut position, mut line_breaks, mut line) = (0, 0, 1);
@@ -111,7 +110,7 @@ fn pieces(text: &str) -> Result<Vec<Piece<'_>>, usize> {
         let starts_line = line_breaks > 0 || all.is_empty();
         let (kind, len) = match next_piece(rest, starts_line) {
             Some(piece) => piece,
-            // The preprocessor may skip this text. It may be prose with an apostrophe, not IDL.
+            // The preprocessor may skip text after an `#if`. Such text need not be IDL.
             None if condition_depth > 0 && !rest.starts_with("/*") => {
                 (Kind::Literal, rest.find('\n').unwrap_or(rest.len()))
             }
@@ -158,7 +157,7 @@ fn next_piece(rest: &str, starts_line: bool) -> Option<(Kind, usize)> {
     Some((Kind::Punctuation, sign.map_or(first.len_utf8(), str::len)))
 }
 
-/// Returns the length of `#if 0` and the text it skips, which need not be IDL.
+/// Returns the length of `#if 0` and the text that it skips, or `None` for any other directive.
 fn skipped_block_len(rest: &str) -> Option<usize> {
     let directive = |line: &str| line.trim_start().strip_prefix('#').map(|word| word.trim().to_owned());
     let mut lines = rest.split_inclusive('\n');
@@ -179,7 +178,7 @@ fn skipped_block_len(rest: &str) -> Option<usize> {
     rest.get(..len).map(|text| text.trim_end().len())
 }
 
-/// Returns the length of a directive with its continuation lines and a comment it starts.
+/// Returns the length of a directive with its continuation lines and a block comment that starts in it.
 fn directive_len(rest: &str) -> usize {
     let mut len = 0;
     let mut in_comment = false;
@@ -244,17 +243,16 @@ fn word_len(rest: &str) -> usize {
 
 /// The formatted text so far, and the state of the formatter.
 #[derive(Default)]
-struct Layout {
+struct Formatter {
     out: String,
     /// The open brackets: `{`, `(`, `[`, or `<` of a type.
     open_brackets: Vec<char>,
-    /// True within a declaration.
     in_declaration: bool,
     /// True between a label of a union and the end of the member that it selects.
     is_labelled: bool,
 }
 
-impl Layout {
+impl Formatter {
     fn format(mut self, pieces: &[Piece<'_>]) -> String {
         let mut last: Option<&Piece<'_>> = None;
         for (index, piece) in pieces.iter().enumerate() {
@@ -306,7 +304,7 @@ impl Layout {
             let is_continuation = self.in_declaration && self.in_body() && piece.text != "{";
             depth += usize::from(is_selected || is_continuation);
         }
-        self.out.extend(std::iter::repeat_n(' ', depth * INDENT));
+        self.out.extend(std::iter::repeat_n(' ', depth * INDENT_SPACES));
     }
 
     fn in_body(&self) -> bool {
@@ -337,7 +335,8 @@ impl Layout {
             _ => {}
         }
         let ends_label = piece.text == ":" && self.is_label_line();
-        // An enumerator counts as a declaration, and so does the item after a line with an annotation.
+        // An enumerator counts as a declaration. A line that starts with an annotation is a declaration of
+        // its own, so that the next line is not indented.
         let ends_declaration =
             matches!(piece.text, ";" | "{" | "}") || piece.text == "," && self.in_body() || ends_label;
         self.in_declaration = !ends_declaration && !self.line().trim_start().starts_with('@');
@@ -353,7 +352,7 @@ impl Layout {
         self.line().rsplit([';', '{', '}']).next().unwrap_or_default().trim_start()
     }
 
-    /// Returns whether the `<` at the end opens parameters, such as `sequence<long>`.
+    /// Returns whether the `<` at the end of the output opens parameters, as in `sequence<long>`.
     fn opens_type_parameters(&self) -> bool {
         let before = self.out.trim_end_matches('<').trim_end();
         let word = before.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
@@ -396,14 +395,14 @@ impl Layout {
             }
             let rest =
                 if has_stars { line.trim() } else { line.get(common_indent..).unwrap_or(line).trim_end() };
-            // Aligns the text with that of the first line, after `/* `.
+            // Stars are aligned with the `*` of `/*`, and other text with the text after `/* `.
             let indent = column + if has_stars { 1 } else { 3 };
             self.out.extend(std::iter::repeat_n(' ', indent));
             self.out.push_str(rest);
         }
     }
 
-    /// Returns whether a space separates `last` and `piece` of a line; `earlier` precedes both.
+    /// Returns whether a space separates two pieces of a line, `last` and `piece`. `earlier` precedes `last`.
     fn needs_space(&self, earlier: Option<&Piece<'_>>, last: &Piece<'_>, piece: &Piece<'_>) -> bool {
         if is_comment(last) || is_comment(piece) {
             return true;
@@ -411,17 +410,17 @@ impl Layout {
         let in_type = self.open_brackets.last() == Some(&'<');
         match (last.text, piece.text) {
             (_, ";" | "," | ")" | "]" | "[") | ("(" | "[" | "@" | "~" | "::", _) | ("{", "}") => false,
-            // `in ::M::T t`, but `M::T`.
+            // There is a space before `::` in `in ::M::T t`, but not in `M::T`.
             (_, "::") => match last.kind {
                 Kind::Word => can_precede_scoped_name(last.text),
                 _ => !matches!(last.text, "<"),
             },
             ("<", _) if in_type => false,
             (_, "<") => !takes_parameters(last.text) && !self.is_template(last.text),
-            // Without a space, they would be another operator.
+            // Without a space, `> >` would be another operator.
             (">" | ">>", ">" | ">>") => true,
             (_, ">" | ">>") if in_type => false,
-            // The sign of a number, unless an operand precedes it.
+            // No space follows the sign of a number. Without an operand before it, `-` or `+` is a sign.
             ("-" | "+", _) => !earlier.is_none_or(|earlier| match earlier.kind {
                 Kind::Punctuation => !matches!(earlier.text, ")" | "]"),
                 _ => earlier.text == "case",
@@ -448,7 +447,7 @@ fn takes_parameters(word: &str) -> bool {
     matches!(word, "sequence" | "string" | "wstring" | "fixed" | "map" | "bitfield")
 }
 
-/// Returns whether a scoped name that starts with `::` can follow a keyword.
+/// Returns whether the word is a keyword that a scoped name with `::` at its start can follow.
 fn can_precede_scoped_name(word: &str) -> bool {
     matches!(
         word,

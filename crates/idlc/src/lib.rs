@@ -14,7 +14,7 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use idl_compiler::emit::{self, OptionProblem, Options, Skeleton};
+use idl_compiler::emit::{self, OptionProblem, Options, SkeletonOptions};
 use idl_compiler::{Compiler, Diagnostics, Disk, Model, Source};
 
 use args::Command;
@@ -40,19 +40,20 @@ pub fn run(args: &Args) -> ExitCode {
 }
 
 enum Failure {
-    /// The IDL has errors or is not formatted. Already reported.
+    /// The IDL has errors or is not formatted, which has been reported.
     Idl,
-    /// There are breaking changes. Already reported.
+    /// There are breaking changes, which have been reported.
     Breaking,
-    /// A file cannot be read. Already reported.
+    /// A file cannot be read, which has been reported.
     UnreadableFile,
-    /// The options are wrong or do not apply to the IDL. One message for each problem.
+    /// The options are wrong or do not fit the IDL. There is a message for each problem not yet reported.
     Options(Vec<String>),
+    /// Input or output failed. The message has not been reported yet.
     Io(String),
 }
 
 impl Failure {
-    /// Returns the exit code. Of several failures, the highest code is used.
+    /// Returns the exit code. If there are several failures, the highest code is used.
     fn code(&self) -> u8 {
         match self {
             Failure::Idl | Failure::Breaking => 1,
@@ -105,16 +106,17 @@ fn run_command(args: &Args) -> Result<(), Failure> {
             let option_error = |error| Failure::Options(vec![error]);
             let options = mapping.options().map_err(option_error)?;
             let module = module.as_deref().map(args::parse_path).transpose().map_err(option_error)?;
-            let selection = Skeleton { module, interfaces: interfaces.clone() };
+            let skeleton_options = SkeletonOptions { module, interfaces: interfaces.clone() };
             check_options(&model, &options)?;
             if emit::served_interfaces(&model, interfaces).is_empty() {
                 return Err(option_error(skeleton::no_interface_message(interfaces)));
             }
             let names: Vec<String> = input.files.iter().map(|file| file.display().to_string()).collect();
-            let text = skeleton(&model, &options, &selection, &names.join(", ")).map_err(|errors| {
-                messages.show(&errors);
-                Failure::Idl
-            })?;
+            let text =
+                skeleton(&model, &options, &skeleton_options, &names.join(", ")).map_err(|errors| {
+                    messages.show(&errors);
+                    Failure::Idl
+                })?;
             write(output.as_deref(), &text)
         }
         Command::Model { input, output, json } => {
@@ -134,7 +136,8 @@ fn run_command(args: &Args) -> Result<(), Failure> {
                 let error = "--make requires --target if the input is standard input".to_owned();
                 return Err(Failure::Options(vec![error]));
             }
-            // The files are listed even if the IDL has errors: the build runs again when one changes.
+            // The files are listed even if the IDL has errors, so that a build runs again when one of them
+            // changes.
             let result = compile_silently(input, &input.files)?;
             let sources = match &result {
                 Ok(model) => model.sources(),
@@ -156,7 +159,7 @@ fn run_command(args: &Args) -> Result<(), Failure> {
             Err(Failure::Io(line)) => Err(Failure::Options(vec![line])),
             Err(other) => Err(other),
         },
-        Command::Fmt { files, check } => format::files(files, *check),
+        Command::Fmt { files, check } => format::format_files(files, *check),
     }
 }
 
@@ -228,7 +231,7 @@ fn generate_rust(
         messages.show(&emitted.warnings);
     }
     let file = syn::parse2(emitted.tokens).map_err(|error| {
-        Failure::Io(format!("the generated code is not valid Rust; this is a bug of idlc: {error}"))
+        Failure::Io(format!("the generated code is not valid Rust; this is a bug in idlc: {error}"))
     })?;
     Ok(prettyplease::unparse(&file))
 }
@@ -263,7 +266,7 @@ fn write(path: Option<&Path>, text: &str) -> Result<(), Failure> {
 }
 
 impl Colour {
-    /// Returns whether messages are coloured: `Auto` on a terminal without `NO_COLOR`.
+    /// Returns whether messages are coloured. `Auto` means on a terminal, unless `NO_COLOR` is set.
     fn is_enabled(self) -> bool {
         match self {
             Colour::Always => true,
@@ -276,12 +279,12 @@ impl Colour {
     }
 }
 
-/// Formats a rule for make, like `-MD -MP`: empty rules prevent errors if files are removed.
+/// Formats a rule for make, as `gcc -MD -MP` does. Empty rules prevent errors if files are removed.
 fn make_rule(target: Option<&str>, first: Option<&Path>, paths: &[&Path]) -> String {
     let default = || first.map(|path| path.with_extension("rs").display().to_string()).unwrap_or_default();
     let target = target.map_or_else(default, str::to_owned);
-    let names: Vec<String> = paths.iter().map(|path| escaped(&path.display().to_string())).collect();
-    let mut text = format!("{}:", escaped(&target));
+    let names: Vec<String> = paths.iter().map(|path| escaped_for_make(&path.display().to_string())).collect();
+    let mut text = format!("{}:", escaped_for_make(&target));
     if !names.is_empty() {
         text.push_str(&format!(" {}", names.join(" \\\n  ")));
     }
@@ -292,6 +295,6 @@ fn make_rule(target: Option<&str>, first: Option<&Path>, paths: &[&Path]) -> Str
     text
 }
 
-fn escaped(path: &str) -> String {
+fn escaped_for_make(path: &str) -> String {
     path.replace('$', "$$").replace('#', "\\#").replace(' ', "\\ ")
 }

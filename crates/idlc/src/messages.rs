@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::options::{Colour, MessageFormat};
 
 /// The maximum number of nested macro expansions in a message.
-const MAX_MACROS: usize = 64;
+const MAX_SHOWN_EXPANSIONS: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Messages {
@@ -50,7 +50,7 @@ impl Messages {
     }
 }
 
-/// Writes to standard error. It is not an error if it is closed.
+/// Writes to standard error. Nothing happens if standard error is closed.
 fn write_error(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
@@ -59,7 +59,7 @@ fn write_error(text: &str) {
 pub(crate) fn escaped_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
-        // ASCII control characters are white space here: in JSON strings they are escaped.
+        // ASCII control characters are escaped already in strings; elsewhere they are white space.
         if c < '\u{7f}' || printable(c.encode_utf8(&mut [0; 4])).chars().eq([c]) {
             out.push(c);
         } else {
@@ -77,7 +77,8 @@ fn short_line(sources: &Sources, diagnostic: &Diagnostic) -> String {
     format!("{}{severity}[{code}]: {message}\n", printable(&location))
 }
 
-/// docs/IDL-MAPPING.md describes the keys. Keys may be added, but not changed or removed.
+/// Returns a diagnostic as JSON. docs/IDL-MAPPING.md describes the keys. New keys may be added, but existing
+/// ones must not be changed or removed, because other programs read them.
 fn diagnostic_json(diagnostics: &Diagnostics, diagnostic: &Diagnostic) -> Value {
     let sources = diagnostics.sources();
     let labels = diagnostic.labels.iter().enumerate();
@@ -117,8 +118,8 @@ fn span_json(sources: &Sources, label: &Label, is_primary: bool) -> Value {
     let (start, end) = (sources.position(label.span), sources.end(label.span));
     let included = sources.included_from(label.span).into_iter();
     let included: Vec<Value> = included.map(|from| position_json(&sources.position(from))).collect();
-    // Limited, because macro expansions may be nested thousands of levels deep.
-    let expanded = sources.expanded_from(label.span).into_iter().take(MAX_MACROS);
+    // The number is limited, because macro expansions may be nested thousands of levels deep.
+    let expanded = sources.expanded_from(label.span).into_iter().take(MAX_SHOWN_EXPANSIONS);
     let expanded: Vec<Value> = expanded
         .map(|(name, body)| json!({ "macro": name, "place": position_json(&sources.position(body)) }))
         .collect();

@@ -1,4 +1,4 @@
-//! The model as JSON: an object for each definition, which names others by their scoped names.
+//! The model as JSON: an object for each definition, which refers to other definitions by scoped names.
 
 use idl_compiler::Model;
 use idl_compiler::model::{
@@ -7,7 +7,7 @@ use idl_compiler::model::{
 };
 use serde_json::{Map, Value, json};
 
-/// `format` must be incremented with each change that breaks programs that read the JSON.
+/// Returns the model as JSON. `format` must be incremented with each change that breaks readers of the JSON.
 pub(crate) fn json(model: &Model) -> Value {
     let writer = Writer { model };
     let pragmas = model.pragmas().iter();
@@ -47,7 +47,7 @@ impl Writer<'_> {
         put("repository_id", json!(def.repository_id));
         put("place", self.location(def.span));
         put("included", json!(self.model.is_included(id)));
-        self.add_head(&mut put, &def.docs, &def.annotations);
+        self.add_metadata(&mut put, &def.docs, &def.annotations);
         match &def.kind {
             DefKind::Module(module) => {
                 if let Some(template) = &module.template {
@@ -63,7 +63,7 @@ impl Writer<'_> {
                 let fields = bitset.fields.iter().map(|field| {
                     let (name, width) = (json!(field.name), json!(field.width));
                     let entries = [("name", name), ("width", width), ("type", json!(field.ty.idl_name()))];
-                    self.with_head(entries, &field.docs, &field.annotations)
+                    self.with_metadata(entries, &field.docs, &field.annotations)
                 });
                 put("fields", fields.collect());
             }
@@ -71,7 +71,7 @@ impl Writer<'_> {
                 put("bit_bound", json!(bitmask.bit_bound));
                 let flags = bitmask.flags.iter().map(|flag| {
                     let entries = [("name", json!(flag.name)), ("position", json!(flag.position))];
-                    self.with_head(entries, &flag.docs, &flag.annotations)
+                    self.with_metadata(entries, &flag.docs, &flag.annotations)
                 });
                 put("flags", flags.collect());
             }
@@ -103,7 +103,7 @@ impl Writer<'_> {
             DefKind::Enum(body) => {
                 let enumerators = body.enumerators.iter().map(|enumerator| {
                     let entries = [("name", json!(enumerator.name))];
-                    self.with_head(entries, &enumerator.docs, &enumerator.annotations)
+                    self.with_metadata(entries, &enumerator.docs, &enumerator.annotations)
                 });
                 put("enumerators", enumerators.collect());
             }
@@ -120,8 +120,8 @@ impl Writer<'_> {
         Value::Object(object)
     }
 
-    /// Adds comments and annotations, if there are any.
-    fn add_head(&self, put: &mut impl FnMut(&str, Value), docs: &Docs, annotations: &Annotations) {
+    /// Adds documentation comments and annotations, if there are any.
+    fn add_metadata(&self, put: &mut impl FnMut(&str, Value), docs: &Docs, annotations: &Annotations) {
         if !docs.is_empty() {
             put("docs", json!(docs.text()));
         }
@@ -140,8 +140,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Returns an object with these entries, and with comments and annotations, if there are any.
-    fn with_head<const N: usize>(
+    /// Returns an object with these entries, and with documentation comments and annotations, if any.
+    fn with_metadata<const N: usize>(
         &self,
         entries: [(&str, Value); N],
         docs: &Docs,
@@ -151,7 +151,7 @@ impl Writer<'_> {
         let mut put = |key: &str, value: Value| {
             object.insert(key.to_owned(), value);
         };
-        self.add_head(&mut put, docs, annotations);
+        self.add_metadata(&mut put, docs, annotations);
         Value::Object(object)
     }
 
@@ -160,7 +160,7 @@ impl Writer<'_> {
             let direction = param.direction.keyword();
             let (name, direction) = (json!(param.name), json!(direction));
             let entries = [("name", name), ("direction", direction), ("type", self.ty(param.ty))];
-            self.with_head(entries, &param.docs, &param.annotations)
+            self.with_metadata(entries, &param.docs, &param.annotations)
         });
         params.collect()
     }
@@ -212,21 +212,21 @@ impl Writer<'_> {
                 ("params", self.params(&factory.params)),
                 ("raises", json!(self.names(&factory.raises))),
             ];
-            self.with_head(entries, &factory.docs, &factory.annotations)
+            self.with_metadata(entries, &factory.docs, &factory.annotations)
         });
         put("factories", factories.collect());
     }
 
     fn member(&self, member: &Member) -> Value {
         let entries = [("name", json!(member.name)), ("type", self.ty(member.ty))];
-        self.with_head(entries, &member.docs, &member.annotations)
+        self.with_metadata(entries, &member.docs, &member.annotations)
     }
 
     fn union(&self, put: &mut impl FnMut(&str, Value), union: &Union) {
         put("discriminator", self.ty(union.discriminator));
         if !union.discriminator_annotations.0.is_empty() {
-            let head = self.with_head([], &Docs::default(), &union.discriminator_annotations);
-            put("discriminator_annotations", head["annotations"].clone());
+            let object = self.with_metadata([], &Docs::default(), &union.discriminator_annotations);
+            put("discriminator_annotations", object["annotations"].clone());
         }
         let cases = union.cases.iter().map(|case| {
             json!({
@@ -240,7 +240,7 @@ impl Writer<'_> {
         put("implicit_default", implicit_default.map_or(Value::Null, |value| self.value(value)));
     }
 
-    /// Returns a type: a basic type as a string, another type as an object with one key for the kind.
+    /// Returns a type: a basic type or unbounded string as a string, another type as an object with one key.
     fn ty(&self, id: TypeId) -> Value {
         match self.model.ty(id) {
             Type::Primitive(primitive) => json!(Primitive::idl_name(*primitive)),
@@ -266,7 +266,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Returns a value. Integers beyond 32 bits are strings, because JSON readers may round them.
+    /// Returns a value. Integers that do not fit an `i32` are text, because JSON readers may round them.
     fn value(&self, value: &ConstValue) -> Value {
         match value {
             ConstValue::Bool(value) => json!(value),

@@ -35,7 +35,7 @@ pub(crate) struct Input {
     /// The IDL files; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// A folder that is searched by `#include`; may be repeated
+    /// A folder that `#include` searches; may be repeated
     #[arg(short = 'I', long, value_name = "FOLDER")]
     pub(crate) include: Vec<PathBuf>,
     /// Define a macro, with the value 1 by default; may be repeated
@@ -44,7 +44,7 @@ pub(crate) struct Input {
     /// Undefine a macro, after all -D; may be repeated
     #[arg(short = 'U', long, value_name = "NAME")]
     pub(crate) undefine: Vec<String>,
-    /// Report unambiguous names that the standard forbids as errors, not as warnings
+    /// Report names that the standard forbids as errors, even if they are unambiguous
     #[arg(long)]
     pub(crate) strict_names: bool,
     /// Print no warnings

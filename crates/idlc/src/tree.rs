@@ -1,4 +1,4 @@
-//! The model as a tree: one line for each definition, and indented below it those inside it.
+//! The model as a tree of text: one line for each definition, followed by indented lines for its contents.
 
 use idl_compiler::Model;
 use idl_compiler::model::{

@@ -25,8 +25,7 @@ use paths::{macro_paths, use_paths};
 
 /// Panics with a list of all violations of the order in the crate in this directory.
 ///
-/// `order` contains each top-level module of `src/lib.rs` or `src/main.rs` exactly once. The first one uses
-/// no other module.
+/// `order` contains each top-level module of the crate exactly once. The first one uses no other module.
 pub fn check(manifest_dir: &str, order: &[&str]) {
     let violations = violations(&Path::new(manifest_dir).join("src"), order);
     assert!(violations.is_empty(), "modules violate their order:\n  {}", violations.join("\n  "));
@@ -76,7 +75,7 @@ struct Use {
 struct Reader {
     src: PathBuf,
     modules: BTreeSet<String>,
-    /// Files of `path` attributes. The files of their modules are in the same directory.
+    /// The files that `path` attributes name. The files of the modules in them are in the same directory.
     path_attribute_files: BTreeSet<PathBuf>,
     /// The names that the root re-exports, with the modules that define them.
     reexports: BTreeMap<String, String>,
@@ -157,7 +156,7 @@ impl Reader {
         }
     }
 
-    /// Adds a path in a module, if it leads to another top-level module.
+    /// Adds a use for a path in a module, if the path leads to another name in the root of the crate.
     fn add_use(&mut self, segments: &[String], line: usize, path: &Path, module: &[String]) {
         let root_name = match segments.first().map(String::as_str) {
             Some("crate") => segments.get(1),
@@ -176,7 +175,6 @@ impl Reader {
     }
 }
 
-/// Finds the uses in an item.
 struct UseVisitor<'r, 'p> {
     reader: &'r mut Reader,
     path: &'p Path,

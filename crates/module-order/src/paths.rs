@@ -3,7 +3,7 @@
 use proc_macro2::{TokenStream, TokenTree};
 use syn::UseTree;
 
-/// Returns all paths in a `use` tree, each with the name that it introduces. That of a glob ends with `*`.
+/// Returns all paths in a `use` tree, each with the name that it introduces, which is `*` for a glob.
 pub(crate) fn use_paths(tree: &UseTree) -> Vec<(Vec<String>, String)> {
     match tree {
         UseTree::Path(path) => use_paths(&path.tree)
@@ -25,13 +25,13 @@ pub(crate) fn use_paths(tree: &UseTree) -> Vec<(Vec<String>, String)> {
     }
 }
 
-/// Calls `found` for each path in the tokens of a macro, with the line of its first segment.
-pub(crate) fn macro_paths(tokens: TokenStream, found: &mut impl FnMut(Vec<String>, usize)) {
+/// Calls `on_path` for each path in the tokens of a macro, with the line of its first segment.
+pub(crate) fn macro_paths(tokens: TokenStream, on_path: &mut impl FnMut(Vec<String>, usize)) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let mut index = 0;
     while let Some(token) = tokens.get(index) {
         match token {
-            TokenTree::Group(group) => macro_paths(group.stream(), found),
+            TokenTree::Group(group) => macro_paths(group.stream(), on_path),
             TokenTree::Ident(ident) => {
                 let (line, mut path) = (ident.span().start().line, vec![ident.to_string()]);
                 while let [TokenTree::Punct(a), TokenTree::Punct(b), TokenTree::Ident(next), ..] =
@@ -42,7 +42,7 @@ pub(crate) fn macro_paths(tokens: TokenStream, found: &mut impl FnMut(Vec<String
                     path.push(next.to_string());
                     index += 3;
                 }
-                found(path, line);
+                on_path(path, line);
             }
             _ => {}
         }

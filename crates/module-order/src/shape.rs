@@ -1,4 +1,4 @@
-//! Limits of the size of types, functions and dependency cycles of files.
+//! Checks the sizes of types, of functions, and of groups of files that use each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,23 +15,24 @@ use crate::{attributes, is_test, parse};
 /// The maximum number of fields of a struct.
 const MAX_FIELDS: usize = 20;
 /// The maximum number of lines of a function.
-const MAX_LINES: usize = 100;
+const MAX_FUNCTION_LINES: usize = 100;
 /// The maximum number of methods of a type, in all its inherent `impl` blocks.
 const MAX_METHODS: usize = 100;
 /// The maximum number of files that use each other, directly or through others.
 const MAX_CYCLE_FILES: usize = 8;
 
-/// Panics with a list of all types, functions and cycles of files of the crate in this directory that exceed
-/// the limits. `tables` are names of functions that may be longer, because they are tables or templates.
-pub fn check(manifest_dir: &str, tables: &[&str]) {
-    let violations = violations(&Path::new(manifest_dir).join("src"), tables);
+/// Panics with a list of all types, functions and groups of files in the crate that exceed the limits.
+/// `exempt_functions` are names of functions that may be longer, because they contain tables or templates.
+pub fn check(manifest_dir: &str, exempt_functions: &[&str]) {
+    let violations = violations(&Path::new(manifest_dir).join("src"), exempt_functions);
     assert!(violations.is_empty(), "too large:\n  {}", violations.join("\n  "));
 }
 
 /// Returns the violations of the limits in a source directory, one line each.
-pub fn violations(src: &Path, tables: &[&str]) -> Vec<String> {
+pub fn violations(src: &Path, exempt_functions: &[&str]) -> Vec<String> {
     let mut files = BTreeMap::new();
-    let mut sizes = Sizes { tables, methods: BTreeMap::new(), violations: Vec::new(), file: String::new() };
+    let mut sizes =
+        Sizes { exempt_functions, methods: BTreeMap::new(), violations: Vec::new(), file: String::new() };
     for path in source_files(src) {
         let relative = path.strip_prefix(src).unwrap_or(&path);
         let name = relative.with_extension("");
@@ -77,9 +78,8 @@ fn source_files(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Finds types and functions that are too large.
 struct Sizes<'t> {
-    tables: &'t [&'t str],
+    exempt_functions: &'t [&'t str],
     /// The number of methods by type.
     methods: BTreeMap<String, usize>,
     violations: Vec<String>,
@@ -90,7 +90,7 @@ impl Sizes<'_> {
     fn check_length(&mut self, signature: &syn::Signature, end: LineColumn) {
         let name = signature.ident.to_string();
         let lines = end.line - signature.span().start().line + 1;
-        if lines > MAX_LINES && !self.tables.contains(&name.as_str()) {
+        if lines > MAX_FUNCTION_LINES && !self.exempt_functions.contains(&name.as_str()) {
             self.violations.push(format!("{}: `{name}` has {lines} lines", self.file));
         }
     }
@@ -172,7 +172,7 @@ impl<'ast> Visit<'ast> for FileUses {
 }
 
 impl FileUses {
-    /// Adds a path in code, unless it is a single name, which may be that of a variable.
+    /// Adds a path in code, unless it is a single name, which may be a variable.
     fn add(&mut self, path: Vec<String>) {
         if path.len() > 1 {
             self.uses.push(path);
@@ -182,7 +182,7 @@ impl FileUses {
 
 type Files = BTreeMap<Vec<String>, FileUses>;
 
-/// Returns the module of the file that a path in `user` leads to. Follows re-exports.
+/// Returns the module of the file that a path in `user` leads to. Follows re-exports, at most 8 of them.
 fn resolve(files: &Files, user: &[String], path: &[String], depth: usize) -> Option<Vec<String>> {
     let mut module = user.to_vec();
     let mut rest = path;
@@ -216,7 +216,7 @@ fn child(module: &[String], name: &str) -> Vec<String> {
     [module, &[name.to_owned()]].concat()
 }
 
-/// Returns the groups of files of which each uses all others of its group, directly or through others.
+/// Returns the groups of files in which each file uses all others, directly or through others.
 fn cycles(files: &Files) -> Vec<Vec<Vec<String>>> {
     let direct: BTreeMap<&Vec<String>, BTreeSet<Vec<String>>> = files
         .iter()

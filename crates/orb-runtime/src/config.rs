@@ -25,7 +25,7 @@ pub(crate) struct Config {
     pub(crate) limits: Arc<Limits>,
     pub(crate) drain_timeout: Duration,
     pub(crate) tls: Option<Tls>,
-    pub(crate) values: Factories,
+    pub(crate) value_factories: Factories,
 }
 
 #[derive(Debug, Clone)]
@@ -33,12 +33,12 @@ pub(crate) struct ConnectionConfig {
     pub(crate) socket_buffer: Option<usize>,
     pub(crate) max_version: Version,
     pub(crate) code_sets: Arc<CodeSetComponentInfo>,
-    /// The code set of wide text for peers whose references and requests name none.
+    /// The code set of wide text for peers whose references and requests specify none.
     pub(crate) assumed_wide: CodeSetId,
     pub(crate) invalid_text: InvalidText,
     pub(crate) wait_strategy: WaitStrategy,
     #[cfg(feature = "experiments")]
-    pub(crate) low_water: bool,
+    pub(crate) adapts_low_water: bool,
     #[cfg(feature = "experiments")]
     pub(crate) deposit: bool,
     pub(crate) fragment_size: Option<usize>,
@@ -51,8 +51,8 @@ pub(crate) struct ClientConfig {
     pub(crate) connect_timeout: Duration,
     pub(crate) initial_references: HashMap<String, String>,
     pub(crate) default_initial_url: Option<String>,
-    pub(crate) unix_sockets: bool,
-    /// Whether servers may call objects of this ORB over its own connections (bidirectional GIOP).
+    pub(crate) uses_unix_sockets: bool,
+    /// Whether servers may call objects of this ORB over connections that it has opened (bidirectional GIOP).
     pub(crate) offers_bidirectional: bool,
     pub(crate) memory_network: Option<Arc<dyn MemoryNetwork>>,
 }
@@ -61,7 +61,7 @@ pub(crate) struct ClientConfig {
 pub(crate) struct ServerConfig {
     pub(crate) max_connections: usize,
     pub(crate) max_connections_per_address: usize,
-    /// The age at which a connection that has sent no complete message can be evicted from a full endpoint.
+    /// The age from which a connection that has sent no complete message may be evicted from a full endpoint.
     pub(crate) evict_idle_after: Option<Duration>,
     pub(crate) bidirectional: CallbackRule,
     #[cfg(feature = "experiments")]
@@ -83,11 +83,11 @@ pub enum WaitStrategy {
     /// The thread sleeps in the operating system until data arrives.
     #[default]
     Park,
-    /// The thread polls the socket for up to this duration before it sleeps. If the reply arrives within that
-    /// duration, a round trip takes half as long as with [`Park`](Self::Park).
+    /// The thread polls the socket for up to this duration before it sleeps. If the message arrives during
+    /// this time, a round trip takes about half as long as with [`Park`](Self::Park).
     ///
-    /// A client polls while a call is the only one in flight on its connection, a server after it has sent a
-    /// reply. Busy polling needs a core of its own.
+    /// A client polls while only one call is in flight on the connection. A server polls after it has sent a
+    /// reply. Each polling thread should have its own processor core.
     BusyPoll(Duration),
 }
 
@@ -100,11 +100,11 @@ impl WaitStrategy {
     }
 }
 
-/// The rule for which clients may be called back over their connections. `None`: no client.
+/// The rule for which clients may be called back over their connections. `None` permits no client.
 #[derive(Clone, Default)]
 pub(crate) struct CallbackRule(pub(crate) Option<Arc<CallbackPredicate>>);
 
-/// Gets the client, and the host and port that the client announced for callbacks.
+/// Returns whether to permit callbacks to a client at the host and the port that it announced.
 type CallbackPredicate = dyn Fn(&Peer, &str, u16) -> bool + Send + Sync;
 
 impl CallbackRule {
@@ -161,7 +161,7 @@ pub enum BuildError {
         /// The fault in the text.
         reason: String,
     },
-    /// With this configuration of `OrbBuilder::logins`, no caller could ever log in.
+    /// With this configuration of `OrbBuilder::logins`, no caller could log in.
     #[error("no caller could log in: {0}")]
     Logins(&'static str),
     /// This build cannot convert the code set.
@@ -173,7 +173,7 @@ pub enum BuildError {
         "the address of the admin endpoint `{0}` is not a loopback address; to serve it to other machines without a password, use OrbBuilder::admin_unprotected"
     )]
     Admin(String),
-    /// The current thread has no tokio runtime with I/O and time.
+    /// The current thread is not in a tokio runtime with I/O and time enabled.
     #[error("an ORB that listens must be built inside a tokio runtime with I/O and time enabled")]
     NoRuntime,
 }

@@ -1,4 +1,4 @@
-//! Conversions of the ORB's errors to exceptions, so that servants can write `orb.activate(x)?`.
+//! Conversions from the ORB's errors to exceptions, so that servants can write `orb.activate(x)?`.
 
 use giop_codec::EncodeError;
 use giop_codec::any::AnyError;
@@ -21,8 +21,8 @@ use crate::poa::{
 use crate::reference::{InvalidName, NarrowError, ResolveError};
 use crate::servant::{DepositError, unknown_user_exception};
 
-/// `OBJ_ADAPTER` if the name is in use or the root POA is destroyed, `BAD_PARAM` minor OMG 14 if the name is
-/// reserved, `BAD_INV_ORDER` minor OMG 4 if the ORB shuts down. COMPLETED_NO.
+/// COMPLETED_NO: `OBJ_ADAPTER` if the key is in use or the root POA has been destroyed, `BAD_PARAM` minor OMG
+/// 14 if the key is reserved, and `BAD_INV_ORDER` minor OMG 4 if the ORB has been shut down.
 impl From<ActivateError> for SystemException {
     fn from(error: ActivateError) -> Self {
         let (kind, minor) = match error {
@@ -36,8 +36,8 @@ impl From<ActivateError> for SystemException {
     }
 }
 
-/// `INV_POLICY` for policies that contradict each other. A system exception is returned unchanged. Every
-/// other error becomes `OBJ_ADAPTER`, with minor OMG 3 if there is no default servant. COMPLETED_NO.
+/// COMPLETED_NO: `INV_POLICY` for policies that contradict each other, and `OBJ_ADAPTER` for all other
+/// errors, with minor OMG 3 if there is no default servant. A system exception is returned unchanged.
 impl From<PoaError> for SystemException {
     fn from(error: PoaError) -> Self {
         let minor = match error {
@@ -50,8 +50,8 @@ impl From<PoaError> for SystemException {
     }
 }
 
-/// `BAD_PARAM`, COMPLETED_NO, if the object does not have the interface, as in the Java mapping. Otherwise
-/// the exception of the failed call.
+/// `BAD_PARAM`, COMPLETED_NO, if the object does not have the interface, as in the Java mapping. If the call
+/// failed, its exception.
 impl From<NarrowError> for SystemException {
     fn from(error: NarrowError) -> Self {
         match &error {
@@ -63,8 +63,8 @@ impl From<NarrowError> for SystemException {
     }
 }
 
-/// `BAD_PARAM` with the OMG's minor codes 7 to 10 for a malformed or unusable text, `INV_OBJREF` for a nil
-/// reference, COMPLETED_NO. Otherwise the exception of the failed call.
+/// COMPLETED_NO: `BAD_PARAM` with the OMG's minor codes 7 to 10 for a malformed or unusable text, and
+/// `INV_OBJREF` for a nil reference. If a call failed, its exception.
 impl From<ResolveError> for SystemException {
     fn from(error: ResolveError) -> Self {
         use SystemExceptionKind::{BadParam, InvObjref};
@@ -81,8 +81,8 @@ impl From<ResolveError> for SystemException {
     }
 }
 
-/// A user exception becomes `UNKNOWN` minor OMG 1, COMPLETED_MAYBE, as in generated code if the user
-/// exception is not in the raises clause of the operation.
+/// A user exception becomes `UNKNOWN` minor OMG 1, COMPLETED_MAYBE, like a user exception that is not in the
+/// raises clause of the operation. A system exception is returned unchanged.
 impl From<DynamicException> for SystemException {
     fn from(error: DynamicException) -> Self {
         match error {
@@ -96,7 +96,7 @@ fn without_source(exception: &SystemException) -> SystemException {
     SystemException::new(exception.kind, exception.minor, exception.completed)
 }
 
-/// Implements the conversion of errors to COMPLETED_NO exceptions with the error as their source.
+/// Implements the conversions from errors to COMPLETED_NO exceptions, whose source is the error.
 macro_rules! unexecuted_exceptions {
     ($($(#[$on:meta])* $error:ty => $kind:ident, $minor:expr, $doc:literal;)+) => {
         $(
@@ -165,7 +165,7 @@ impl<T> From<DepositError<T>> for DynamicException {
     }
 }
 
-/// A servant manager that returns such an error ends the request with a system exception.
+/// If a servant manager returns the error, the request ends with the system exception.
 impl<X: OrbError<Refusal>> From<X> for Refusal {
     fn from(error: X) -> Self {
         Self::System(error.into())

@@ -7,19 +7,20 @@ use std::sync::LazyLock;
 use giop_codec::Printable;
 use giop_codec::ior::{IiopProfile, Ior, OmniUnixAddress, TaggedComponent, UiopProfile};
 
+/// An address at which an ORB or an object is called.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Endpoint {
     /// A host name or IP address (IPv6 without brackets) and a TCP port.
     Iiop { host: String, port: u16 },
     /// Like [`Iiop`](Self::Iiop), with TLS.
     Ssl { host: String, port: u16 },
-    /// A socket in this machine's file system.
+    /// The path of a Unix socket on this machine.
     Unix { path: String },
-    /// This ORB itself, by a pipe in memory.
+    /// This ORB itself, which is called over a pipe in memory.
     ThisOrb,
 }
 
-/// A profile of a reference that calls may use, and its endpoints (at least one).
+/// A profile of a reference that calls may use, and its endpoints, of which there is at least one.
 #[derive(Debug)]
 pub(crate) struct Route {
     pub(crate) profile: IiopProfile,
@@ -37,7 +38,7 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// Displays a host, which may come from a peer, with escapes, and with brackets around IPv6 addresses.
+/// Displays a host with brackets around IPv6 addresses, and with escapes, because it may come from a peer.
 pub(crate) struct Host<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Host<'_> {
@@ -48,12 +49,13 @@ impl fmt::Display for Host<'_> {
     }
 }
 
-/// The first 16 bits of placeholder addresses: IPv6 multicast of the reserved scope 0, to which connections
-/// fail at once everywhere. They are numeric because TAO looks up the announced host before each callback.
+/// The first 16 bits of placeholder addresses. These are IPv6 multicast addresses of the reserved scope 0, to
+/// which connections fail at once on all systems. A placeholder is an address, not a host name, because TAO
+/// resolves the announced host before each callback.
 const PLACEHOLDER_PREFIX: u16 = 0xff10;
 
 impl Endpoint {
-    /// Returns the address of an ORB that does not listen, whose objects are called over its own connections.
+    /// Returns the address in references of an ORB that is called only over its own connections.
     pub(crate) fn placeholder(boot_id: [u8; 8]) -> Self {
         let prefix = u128::from(PLACEHOLDER_PREFIX) << 112;
         let address = Ipv6Addr::from_bits(prefix | u128::from(u64::from_be_bytes(boot_id)));
@@ -81,7 +83,7 @@ impl Endpoint {
 }
 
 /// Returns the host name that the operating system reports. omniORB uses it in the addresses of Unix sockets.
-pub(crate) fn this_machine() -> &'static str {
+pub(crate) fn this_host_name() -> &'static str {
     #[cfg(unix)]
     static NAME: LazyLock<String> =
         LazyLock::new(|| rustix::system::uname().nodename().to_string_lossy().into_owned());
@@ -95,16 +97,16 @@ pub(crate) fn this_machine() -> &'static str {
 pub(crate) fn profiles(ior: &Ior) -> impl Iterator<Item = IiopProfile> + '_ {
     let unix = ior.uiop_profiles().map(|UiopProfile { version, path, object_key, mut components }| {
         // A UIOP profile does not name its machine.
-        let address = OmniUnixAddress { host: this_machine().to_owned(), path };
+        let address = OmniUnixAddress { host: this_host_name().to_owned(), path };
         components.extend(TaggedComponent::omni_unix(&address));
         IiopProfile { version, host: String::new(), port: 0, object_key, components }
     });
     ior.iiop_profiles().chain(unix)
 }
 
-/// Returns the Unix sockets of the profile that are on this machine.
+/// Returns the paths of the profile's Unix sockets that are on this machine.
 pub(crate) fn unix_paths(profile: &IiopProfile) -> impl Iterator<Item = String> + '_ {
-    let here = profile.omni_unix_addresses().filter(|address| address.host == this_machine());
+    let here = profile.omni_unix_addresses().filter(|address| address.host == this_host_name());
     here.map(|address| address.path)
 }
 
@@ -128,18 +130,18 @@ impl AddressFamily {
     }
 }
 
-/// Alternates the two families in their order, beginning with that of the first address.
+/// Returns the addresses so that the families alternate. The order within each family is unchanged.
 pub(crate) fn interleaved<A>(
     addresses: impl IntoIterator<Item = A>,
     family: impl Fn(&A) -> AddressFamily,
 ) -> Vec<A> {
     let mut addresses = addresses.into_iter().peekable();
     let Some(first) = addresses.peek().map(&family) else { return Vec::new() };
-    let (ours, others): (Vec<A>, Vec<A>) = addresses.partition(|address| family(address) == first);
-    let mut all = Vec::with_capacity(ours.len() + others.len());
-    let (mut ours, mut others) = (ours.into_iter(), others.into_iter());
+    let (firsts, others): (Vec<A>, Vec<A>) = addresses.partition(|address| family(address) == first);
+    let mut all = Vec::with_capacity(firsts.len() + others.len());
+    let (mut firsts, mut others) = (firsts.into_iter(), others.into_iter());
     loop {
-        let (next, other) = (ours.next(), others.next());
+        let (next, other) = (firsts.next(), others.next());
         if next.is_none() && other.is_none() {
             return all;
         }

@@ -8,7 +8,8 @@ use giop_codec::exception::{MinorCode, SystemException, SystemExceptionKind, min
 /// code has `impl<X: OrbError<E>> From<X> for E` for each error enum `E`, so that `?` converts the error in
 /// one step.
 ///
-/// The parameter `E` is needed for coherence: exceptions of other crates might implement `OrbError` later.
+/// The parameter `E` makes these implementations possible. Without it, the compiler would assume that a later
+/// version of another crate implements `OrbError` for an exception that `E` also converts from.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not convert to the error `{E}` of the operation",
     note = "`?` converts errors of zorb's own functions, and the exceptions of the operation's raises clause",
@@ -25,7 +26,7 @@ pub(crate) fn unexecuted_because(
     because_of(SystemException::from(kind).with_minor(minor), error)
 }
 
-/// Adds the error as the source of the exception, or as text if its text includes its own source.
+/// Adds the error as the source of the exception, or only its text if this includes the text of its source.
 #[doc(hidden)]
 #[cold]
 pub fn because_of(exception: SystemException, error: impl Error + Send + Sync + 'static) -> SystemException {

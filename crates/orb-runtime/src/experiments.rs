@@ -18,7 +18,7 @@ pub enum OperationDemux {
     Hash,
     /// Array access by a decimal number that the client sends in place of the name. Names are looked up as in
     /// [`Perfect`](Self::Perfect). Servers announce the numbers in their references (component 0x5A4F5202).
-    /// A client sends a number if its interface has the same operations as the announced one.
+    /// A client sends a number if its interface has the same operations as the announced interface.
     Numeric,
 }
 
@@ -37,7 +37,7 @@ pub enum ObjectDemux {
     Active,
     /// Hash table of each POA, for all ids.
     Hash,
-    /// Linear search in the order of activation.
+    /// Linear search through the objects of the POA.
     Linear,
 }
 
@@ -111,24 +111,24 @@ pub(crate) fn parse_operation_number(name: &[u8]) -> Option<usize> {
     is_number.then(|| name.iter().fold(0, |number, digit| 10 * number + usize::from(digit & 15)))
 }
 
-/// The identity of an interface in calls by number: hashes of its repository id and of its own operations.
+/// The identity of an interface in calls by number: hashes of its id and of the operations that it declares.
 #[derive(Debug)]
 pub(crate) struct NumberedInterface {
-    id: u64,
-    digest: u64,
+    id_hash: u64,
+    operations_hash: u64,
 }
 
 impl NumberedInterface {
     pub(crate) const fn new(repository_id: &str, operations: &[&str]) -> Self {
         Self {
-            id: InterfaceNumbers::interface_of(repository_id),
-            digest: InterfaceNumbers::digest_of(operations),
+            id_hash: InterfaceNumbers::id_hash_of(repository_id),
+            operations_hash: InterfaceNumbers::digest_of(operations),
         }
     }
 
-    /// Returns the number of the operation with this index, if the server's interface is that of the client.
+    /// Returns the number of the operation with this index, if the server announces the same interface.
     pub(crate) fn number(&self, numbers: &OperationNumbers, index: u32) -> Option<u32> {
-        numbers.first_of(self.id, self.digest)?.checked_add(index)
+        numbers.first_of(self.id_hash, self.operations_hash)?.checked_add(index)
     }
 }
 

@@ -108,10 +108,10 @@ pub mod wire {
     pub use crate::quirks::{QUIRKS, Quirk, REPLIES_IN_NATIVE_SET, Recognition};
 }
 
-/// Converts any error to a system exception, in a servant for example with
-/// `.or_system_exception(SystemExceptionKind::PersistStore)?`.
+/// Converts any error to a system exception. Servants use it as in
+/// `std::fs::read(path).or_system_exception(SystemExceptionKind::PersistStore)?`.
 pub trait ResultExt<T> {
-    /// Returns the value, or a COMPLETED_MAYBE exception of that kind with the error as its source.
+    /// Returns the value, or a COMPLETED_MAYBE exception of this kind with the error as its source.
     ///
     /// # Errors
     /// The system exception, if `self` is an error.
@@ -145,8 +145,9 @@ pub mod private {
     pub use giop_codec::cdr::*;
     pub use giop_codec::dynamic::reflect::{
         Adaptive, Blank, CompiledDecode, CompiledEncode, CompiledMut, CompiledRef, Optional, OptionalMut,
-        ReflectRead, ReflectReader, ReflectWrite, ReflectWriter, Uses, interpret, interpret_slice,
-        interpreted, interpreted_array, interpreted_vec, of_ordinal,
+        ReflectRead, ReflectReader, ReflectWrite, ReflectWriter, Uses, enumerator_from_ordinal,
+        read_interpreted, read_interpreted_array, read_interpreted_vec, write_interpreted,
+        write_interpreted_slice,
     };
     pub use giop_codec::dynamic::{AttributeDesc, Described, InterfaceDesc, Mode, OperationDesc};
     pub use giop_codec::exception::{
@@ -180,5 +181,5 @@ pub mod private {
         SeqStart, SeqStream, ServantFuture, ServerRequest, Skeleton, StreamStart, UserException,
         unknown_user_exception,
     };
-    pub use crate::stream::{ByteSource, ItemSource, LastArgument, LastResult, SeqSource};
+    pub use crate::stream::{ByteSource, ItemSource, SeqSource, StreamedArgument, StreamedResult};
 }

@@ -11,12 +11,13 @@ use crate::lock::lock;
 /// A bounded queue of lines. A dedicated thread writes them to an output.
 ///
 /// A pipe or terminal that is not read blocks only that thread. Lines that do not fit into the queue are
-/// dropped and counted. When the output accepts data again, it gets a line with the number of dropped lines.
+/// dropped and counted. An empty queue accepts a line of any length. When the output accepts data again, it
+/// gets a line with the number of dropped lines.
 ///
 /// Unlike `tracing-appender`, the queue is bounded in bytes, reports missing lines at their position in the
 /// output, and can be flushed at the end of a process. Clones share the queue.
 #[derive(Clone, Debug)]
-pub struct Lossy {
+pub struct LossyWriter {
     shared: Arc<Shared>,
 }
 
@@ -31,18 +32,18 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     queue: VecDeque<Vec<u8>>,
-    bytes: usize,
-    /// Lines dropped since the last notice.
-    dropped: u64,
+    queued_bytes: usize,
+    /// The number of lines dropped since the last notice about dropped lines.
+    dropped_lines: u64,
     /// Whether the thread has removed a line from the queue and has not written it yet.
     is_writing: bool,
-    /// Whether the output has failed. It is not written again then.
+    /// Whether a write to the output has failed. Nothing is written after that.
     has_failed: bool,
 }
 
-impl Lossy {
-    /// Default capacity of the queue, in bytes.
-    pub const MAX_BYTES: usize = 1 << 20;
+impl LossyWriter {
+    /// The default capacity of the queue, in bytes.
+    pub const DEFAULT_MAX_BYTES: usize = 1 << 20;
 
     /// Starts the thread that writes to `out`. `notice` formats the line with the number of dropped lines.
     ///
@@ -64,22 +65,23 @@ impl Lossy {
         Ok(Self { shared })
     }
 
-    /// Queues a line, which includes its line break. Returns `false` if the line is dropped. Never blocks.
+    /// Queues a line with its line break. Returns `false` if the line is dropped. Never blocks.
     pub fn push(&self, line: impl Into<Vec<u8>>) -> bool {
         let line = line.into();
         let mut state = lock(&self.shared.state);
-        let fits = state.bytes == 0 || state.bytes.saturating_add(line.len()) <= self.shared.max_bytes;
+        let queued_bytes = state.queued_bytes.saturating_add(line.len());
+        let fits = state.queued_bytes == 0 || queued_bytes <= self.shared.max_bytes;
         if state.has_failed || !fits {
-            state.dropped = state.dropped.saturating_add(1);
+            state.dropped_lines = state.dropped_lines.saturating_add(1);
             return false;
         }
-        state.bytes += line.len();
+        state.queued_bytes += line.len();
         state.queue.push_back(line);
         self.shared.filled.notify_one();
         true
     }
 
-    /// Blocks until the whole queue is written, but at most for `timeout`. Returns whether it is written.
+    /// Blocks until the queue is written or the output has failed. Returns `false` after `timeout`.
     pub fn flush(&self, timeout: Duration) -> bool {
         let begun = Instant::now();
         let mut state = lock(&self.shared.state);
@@ -91,8 +93,8 @@ impl Lossy {
         true
     }
 
-    /// Returns whether the output has failed, so that nothing more will be written.
-    pub fn is_closed(&self) -> bool {
+    /// Returns whether the output has failed. Nothing is written after that.
+    pub fn has_failed(&self) -> bool {
         lock(&self.shared.state).has_failed
     }
 
@@ -102,14 +104,14 @@ impl Lossy {
     }
 }
 
-/// Formats the line about dropped lines in a log.
+/// Formats the line that stands for dropped lines in a log.
 pub fn missing_lines_notice(lines: u64) -> String {
     let (what, are) = if lines == 1 { ("line", "is") } else { ("lines", "are") };
     format!("zorb: {lines} {what} {are} missing here: the output was not read in time\n")
 }
 
-/// Each call of `write` is one line, which is written or dropped as a whole.
-impl Write for Lossy {
+/// Each call of `write` queues or drops one line, and `flush` does nothing. Neither fails.
+impl Write for LossyWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.push(line);
         Ok(line.len())
@@ -122,7 +124,7 @@ impl Write for Lossy {
 
 impl State {
     fn is_done(&self) -> bool {
-        self.has_failed || self.queue.is_empty() && !self.is_writing && self.dropped == 0
+        self.has_failed || self.queue.is_empty() && !self.is_writing && self.dropped_lines == 0
     }
 }
 
@@ -130,13 +132,13 @@ impl Shared {
     fn run(&self, mut out: impl Write, notice: fn(u64) -> String) {
         let mut state = lock(&self.state);
         loop {
-            while state.queue.is_empty() && state.dropped == 0 {
+            while state.queue.is_empty() && state.dropped_lines == 0 {
                 state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
             let line = state.queue.pop_front();
             // The queue is written first, because the dropped lines are newer than all queued ones.
-            let dropped = if line.is_none() { std::mem::take(&mut state.dropped) } else { 0 };
-            state.bytes -= line.as_ref().map_or(0, Vec::len);
+            let dropped = if line.is_none() { std::mem::take(&mut state.dropped_lines) } else { 0 };
+            state.queued_bytes -= line.as_ref().map_or(0, Vec::len);
             state.is_writing = true;
             drop(state);
             let written = match line {
@@ -147,7 +149,7 @@ impl Shared {
             state = lock(&self.state);
             state.is_writing = false;
             if written.is_err() {
-                (state.has_failed, state.bytes) = (true, 0);
+                (state.has_failed, state.queued_bytes) = (true, 0);
                 state.queue.clear();
                 self.emptied.notify_all();
                 return;
@@ -183,11 +185,11 @@ mod tests {
         }
     }
 
-    fn gate(max_bytes: usize) -> (Lossy, mpsc::Sender<()>, Arc<Mutex<Vec<u8>>>) {
+    fn gate(max_bytes: usize) -> (LossyWriter, mpsc::Sender<()>, Arc<Mutex<Vec<u8>>>) {
         let (permit, permits) = mpsc::channel();
         let written = Arc::new(Mutex::new(Vec::new()));
         let gate = Gate { permits, written: Arc::clone(&written) };
-        let lossy = Lossy::new(gate, max_bytes, missing_lines_notice).unwrap();
+        let lossy = LossyWriter::new(gate, max_bytes, missing_lines_notice).unwrap();
         (lossy, permit, written)
     }
 

@@ -4,10 +4,10 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// An `Arc` of a type that is `Send` and `Sync`, as the wrapper itself declares.
+/// An `Arc` of a type that is `Send` and `Sync`. The wrapper itself is declared as `Send` and `Sync`.
 ///
 /// In each function of generated code that sends an `Arc<T>`, the compiler would visit all types inside `T`.
-/// For the types of an ORB, this takes a tenth of a second for each interface.
+/// For the types of an ORB, this would take a tenth of a second for each interface.
 pub(crate) struct Opaque<T: 'static>(Arc<T>);
 
 #[expect(unsafe_code, reason = "the compiler would otherwise repeat the proof for each stub")]

@@ -1,11 +1,11 @@
 //! Quirks: deviations of other ORBs from the specification, and how zorb handles them, in one table.
 //!
-//! Quirks of an ORB that the component `TAG_ORB_TYPE` of a reference names are handled by this module. Others
-//! are recognized by bytes that no conforming peer sends, and handled where these bytes are decoded.
+//! A quirk is recognized by the component `TAG_ORB_TYPE` of a reference, or by other bytes that a peer sends.
+//! This module tells which quirks a server has. Quirks of messages are handled where these are decoded.
 
 use giop_codec::code_set::CodeSetComponentInfo;
 use giop_codec::ior::{ComponentTag, IiopProfile, OrbType};
-use giop_proto::GLASSFISH_FRAGMENT;
+use giop_proto::GLASSFISH_FRAGMENT_SIZE;
 
 /// A deviation of an ORB from the specification, and how zorb handles it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,12 +29,12 @@ pub struct Quirk {
 pub enum Recognition {
     /// By the component `TAG_ORB_TYPE` of the server's references.
     OrbType(OrbType),
-    /// By bytes that no conforming peer sends. They are accepted from all peers.
+    /// By the described bytes, whichever peer sends them.
     Bytes(&'static str),
 }
 
 impl Quirk {
-    /// Returns whether the server of this profile has the quirk, if the quirk depends on the type of the ORB.
+    /// Returns whether the quirk depends on the type of the ORB, and the server of this profile has it.
     #[must_use]
     pub fn applies_to(&self, profile: &IiopProfile) -> bool {
         match self.recognized_by {
@@ -118,7 +118,7 @@ pub const QUIRKS: &[Quirk] = &[
     },
     Quirk {
         name: "byte order marks",
-        peer: "omniORB, TAO, glassfish",
+        peer: "omniORB, TAO, GlassFish",
         recognized_by: Recognition::Bytes("UTF-16 in GIOP 1.2 that begins with U+FEFF"),
         peer_behaviour: "marks the byte order of wide text by U+FEFF",
         zorb_behaviour: "obeys and removes the mark; sends big-endian text without a mark",
@@ -241,7 +241,7 @@ pub const QUIRKS: &[Quirk] = &[
         peer: "ORBs before CORBA 2.3",
         recognized_by: Recognition::Bytes("`IDL:CORBA/...`"),
         peer_behaviour: "sends ids of system exceptions without `omg.org`",
-        zorb_behaviour: "looks only at the last part of the id",
+        zorb_behaviour: "accepts any text before `CORBA/`, and any version",
         test: "crates/orb-runtime/src/quirks.rs::system_exceptions_are_known_by_their_old_ids",
     },
     Quirk {
@@ -265,7 +265,7 @@ pub const QUIRKS: &[Quirk] = &[
         peer: "TAO",
         recognized_by: Recognition::Bytes("a chunked value inside of a chunk"),
         peer_behaviour: "counts levels from 1 again in a value inside of an open chunk",
-        zorb_behaviour: "ends such a value at an end tag of level 1, or of its own level at the end of the chunk",
+        zorb_behaviour: "ends such a value at an end tag of level 1, or at the end of the chunk at an end tag of its own level",
         test: "crates/giop-codec/tests/codec/value_octets.rs::levels_begin_anew_inside_of_an_open_chunk",
     },
     Quirk {
@@ -287,7 +287,7 @@ pub const QUIRKS: &[Quirk] = &[
     Quirk {
         name: "values without an id",
         peer: "Yoko",
-        recognized_by: Recognition::Bytes("nothing: the repository ids of Java types are known"),
+        recognized_by: Recognition::Bytes("no bytes: it concerns all values of Java types"),
         peer_behaviour: "cannot read a value of a Java type without a repository id, which Java ORBs always send",
         zorb_behaviour: "always writes the ids of `RMI:` values and of `WStringValue`",
         test: "crates/giop-codec/tests/codec/value_octets.rs::ids_of_java_are_written_also_where_the_type_is_that_of_the_place",
@@ -304,7 +304,7 @@ pub const QUIRKS: &[Quirk] = &[
     },
 ];
 
-/// Returns the code sets that a server offers, without those that it handles wrongly.
+/// Returns the code sets that a server offers, except the ones that it handles wrongly.
 pub(crate) fn usable_code_sets(profile: &IiopProfile) -> Option<CodeSetComponentInfo> {
     let mut offered = profile.code_sets()?;
     if REPLIES_IN_NATIVE_SET.applies_to(profile) || MISREADS_UTF_8.applies_to(profile) {
@@ -313,11 +313,11 @@ pub(crate) fn usable_code_sets(profile: &IiopProfile) -> Option<CodeSetComponent
     Some(offered)
 }
 
-/// Returns the size in bytes of the fragments for a server that rejects long messages, or `None` for others.
-pub(crate) fn max_message_size(profile: &IiopProfile) -> Option<usize> {
+/// Returns the size in bytes of the fragments for a server, if it rejects long messages.
+pub(crate) fn max_message_bytes(profile: &IiopProfile) -> Option<usize> {
     let is_sun = profile.object_key.as_slice().starts_with(&SUN_KEY_PREFIX)
         || profile.component(ComponentTag::RMI_CUSTOM_MAX_STREAM_FORMAT).is_some();
-    is_sun.then_some(GLASSFISH_FRAGMENT)
+    is_sun.then_some(GLASSFISH_FRAGMENT_SIZE)
 }
 
 #[cfg(test)]

@@ -5,22 +5,24 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Waits for a signal by which a terminal, a service manager or a container ends the program:
-/// `orb.run_until(zorb::signal::shutdown())`.
+/// Waits for a signal with which a terminal, a service manager or a container runtime asks the program to
+/// end. Use it as `orb.run_until(zorb::signal::shutdown())`.
 ///
 /// * On Unix: SIGINT (Ctrl-C) and SIGTERM (`systemctl stop`, `docker stop`, `kill`).
 /// * On Windows: Ctrl-C, Ctrl-Break, closing the console, logging off and shutting down.
 ///
-/// Signals are caught from the call of this function on, even if the future is polled later.
+/// This function installs the signal handlers. A signal that arrives before the future is polled is not lost.
 ///
-/// The first signal completes all futures of `shutdown` in this process, including those that are created
-/// later. The second signal ends the process at once, even if servants block all threads of the runtime. On
-/// Unix, the exit status is then 130 (SIGINT) or 143 (SIGTERM).
+/// The first signal completes all futures of `shutdown` in this process, even if they are created later. The
+/// second signal ends the process at once, even if servants block all threads. On Unix, the exit status is
+/// then 130 (SIGINT) or 143 (SIGTERM). On Windows, only Ctrl-C and Ctrl-Break count as the second signal.
 ///
-/// After the first call, the signals never end the process by themselves. Only the program should call it.
+/// After the first call, the first signal no longer ends the process by itself. Therefore, call this function
+/// in programs, not in libraries.
 ///
 /// # Errors
-/// The future fails at once if the system rejects a handler. [`Shutdown::new`] returns this error earlier.
+/// If the system rejects a signal handler, the first poll of the future returns the error.
+/// [`Shutdown::new`] returns it earlier.
 ///
 /// # Panics
 /// Panics outside of a tokio runtime, and in a runtime without I/O (`enable_io`).
@@ -42,17 +44,17 @@ pub fn shutdown() -> Shutdown {
 
 /// The future of [`shutdown`].
 #[derive(Debug)]
-#[must_use = "the signals are caught, but have no effect until this future is awaited"]
+#[must_use = "the first signal has no effect unless this future is awaited"]
 pub struct Shutdown {
-    /// On failure, the error until it has been returned.
+    /// The caught signals, or the error of the failed installation. The error is `None` once it was returned.
     signals: Result<system::Signals, Option<io::Error>>,
 }
 
 impl Shutdown {
-    /// Creates the future of [`shutdown`], and returns its error at once.
+    /// Creates the future of [`shutdown`]. The future never returns an error.
     ///
     /// # Errors
-    /// The system rejects a handler. The future itself then has no errors.
+    /// The system rejects a signal handler.
     ///
     /// # Panics
     /// Panics under the same conditions as [`shutdown`].
@@ -86,7 +88,7 @@ mod system {
     /// Whether a signal has arrived. The handlers set it.
     static ARRIVED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-    /// The exit status minus the signal's number, which shells report for a process that a signal has ended.
+    /// If a signal ends a process, shells report this number plus the signal's number as its exit status.
     const SIGNAL_EXIT_BASE: i32 = 128;
 
     #[derive(Debug)]
@@ -115,7 +117,7 @@ mod system {
         }
     }
 
-    /// The first handler ends the process if the flag is set already. The second one sets the flag.
+    /// Registers two handlers for each signal. The first ends the process if the other one has set the flag.
     fn register_handlers() -> io::Result<()> {
         static HANDLED: Mutex<bool> = Mutex::new(false);
         let mut handled = HANDLED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -148,8 +150,8 @@ mod system {
 
     #[derive(Debug)]
     pub(super) struct Signals {
-        c: CtrlC,
-        pause: CtrlBreak,
+        ctrl_c: CtrlC,
+        ctrl_break: CtrlBreak,
         close: CtrlClose,
         logoff: CtrlLogoff,
         shutdown: CtrlShutdown,
@@ -158,8 +160,8 @@ mod system {
     impl Signals {
         pub(super) fn catch() -> io::Result<Self> {
             Ok(Self {
-                c: ctrl_c()?,
-                pause: ctrl_break()?,
+                ctrl_c: ctrl_c()?,
+                ctrl_break: ctrl_break()?,
                 close: ctrl_close()?,
                 logoff: ctrl_logoff()?,
                 shutdown: ctrl_shutdown()?,
@@ -167,10 +169,10 @@ mod system {
         }
 
         pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-            let Self { c, pause, close, logoff, shutdown } = self;
+            let Self { ctrl_c, ctrl_break, close, logoff, shutdown } = self;
             let woken = [
-                c.poll_recv(cx),
-                pause.poll_recv(cx),
+                ctrl_c.poll_recv(cx),
+                ctrl_break.poll_recv(cx),
                 close.poll_recv(cx),
                 logoff.poll_recv(cx),
                 shutdown.poll_recv(cx),
@@ -186,11 +188,11 @@ mod system {
     }
 
     fn exit_at_next_signal() {
-        let (Ok(mut c), Ok(mut pause)) = (ctrl_c(), ctrl_break()) else { return };
+        let (Ok(mut next_ctrl_c), Ok(mut next_ctrl_break)) = (ctrl_c(), ctrl_break()) else { return };
         tokio::spawn(async move {
             tokio::select! {
-                _ = c.recv() => {}
-                _ = pause.recv() => {}
+                _ = next_ctrl_c.recv() => {}
+                _ = next_ctrl_break.recv() => {}
             }
             std::process::exit(CTRL_C_EXIT_STATUS)
         });

@@ -58,8 +58,8 @@ pub struct ClientArgs {
     #[arg(long, value_name = "PATH|corbaloc:...", default_value = "server.ior")]
     pub ior: Address,
     /// Highest GIOP version to use
-    #[arg(long, value_enum, default_value_t = Giop::V1_2)]
-    pub giop: Giop,
+    #[arg(long, value_enum, default_value_t = GiopVersion::V1_2)]
+    pub giop: GiopVersion,
     /// Number of connections that are used in turn (ttcp, ping, pipeline), each by an ORB of its own
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub connections: u32,
@@ -74,7 +74,7 @@ pub struct ClientArgs {
 /// Options of an ORB of zorb, in a client or a server.
 #[derive(Debug, Clone, Args)]
 pub struct OrbArgs {
-    /// tokio flavour
+    /// Flavour of the tokio runtime
     #[arg(long, value_enum, default_value_t = Runtime::Current)]
     pub runtime: Runtime,
     /// How connections are read and written; without io_uring, epoll is used and the client reports it
@@ -86,7 +86,7 @@ pub struct OrbArgs {
     /// Wake up for every part of a large message that arrives slowly (no SO_RCVLOWAT)
     #[arg(long)]
     pub no_low_water: bool,
-    /// Copy all data, like a classical ORB, for comparison: no direct deposit, no shared arguments
+    /// Copy all data, like a classical ORB, for comparison (disables zero-copy)
     #[arg(long)]
     pub copying: bool,
 }
@@ -122,7 +122,7 @@ pub struct DemuxArgs {
     /// Number of nested POAs, with the objects in the innermost; corbaloc::HOST:PORT then finds no objects
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=255))]
     pub poas: u32,
-    /// Number of additional objects that are not called, activated before those that are called
+    /// Number of additional objects, which are never called; they are activated before the others
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=10_000_000))]
     pub others: u32,
 }
@@ -245,7 +245,7 @@ pub enum Transport {
 
 /// A GIOP version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum Giop {
+pub enum GiopVersion {
     /// GIOP 1.0
     #[value(name = "1.0")]
     V1_0,
@@ -293,7 +293,7 @@ mod tests {
             (ttcp.work.total, ttcp.work.size, ttcp.work.element),
             (268_435_456, 65_536, Element::Octet)
         );
-        assert_eq!((ttcp.giop, ttcp.work.sockbuf), (Giop::V1_2, None));
+        assert_eq!((ttcp.giop, ttcp.work.sockbuf), (GiopVersion::V1_2, None));
         let calls = |test| client(test).unwrap().work.calls();
         assert_eq!(["ping", "demux", "echo", "pipeline"].map(calls), [20_000, 20_000, 5_000, 100_000]);
         assert_eq!(client("ping --n 7").unwrap().work.calls(), 7);

@@ -1,5 +1,4 @@
-//! Peers that are separate programs. `ttcp peers build` builds those whose tools are installed from the
-//! sources in `peers/`.
+//! Peers that are separate programs. `ttcp peers build` builds them from `peers/` if their tools exist.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -15,17 +14,19 @@ use rustix::fs::{FlockOperation, flock};
 use crate::figures::{Column, Table, markdown};
 use crate::harness::Peer;
 
+/// The exit code of a build script if a required tool is not installed.
 const EXIT_MISSING_TOOLS: i32 = 3;
-const SHOWN_LINES: usize = 20;
+/// Maximum number of the last lines of a failed build's output that are shown.
+const MAX_LOG_LINES: usize = 20;
 
-/// The peer that sends from C with MSG_ZEROCOPY: the kernel sends from the program's buffers.
-pub(crate) const ZERO_COPY: &str = "c-zero-copy";
+/// The peer in C that sends with MSG_ZEROCOPY, so that the kernel does not copy the program's buffers.
+pub(crate) const ZERO_COPY_PEER: &str = "c-zero-copy";
 
 /// The peer that sends by ONC RPC without the XDR encoding.
-const OPAQUE: &str = "rpc-opaque";
+const OPAQUE_PEER: &str = "rpc-opaque";
 
 /// The peers that send elements in their memory representation.
-pub(crate) const MEMORY_COPY_PEERS: [&str; 4] = ["c", ZERO_COPY, "cxx", OPAQUE];
+pub(crate) const MEMORY_COPY_PEERS: [&str; 4] = ["c", ZERO_COPY_PEER, "cxx", OPAQUE_PEER];
 
 struct ExternalPeer {
     name: &'static str,
@@ -47,9 +48,9 @@ const EXTERNAL_PEERS: &[ExternalPeer] = &[
         has_batch: true,
     },
     ExternalPeer {
-        name: ZERO_COPY,
+        name: ZERO_COPY_PEER,
         folder: "c",
-        about: "the same with MSG_ZEROCOPY, if the kernel supports it",
+        about: "C, blocking sockets with MSG_ZEROCOPY, if the kernel supports it",
         server: "--lifeline --host {host} --port 0 --fresh {check}",
         client: "{args} --host {host} --port {port} --zerocopy",
         has_batch: false,
@@ -71,9 +72,9 @@ const EXTERNAL_PEERS: &[ExternalPeer] = &[
         has_batch: false,
     },
     ExternalPeer {
-        name: OPAQUE,
+        name: OPAQUE_PEER,
         folder: "rpc",
-        about: "the same with elements as opaque data, as in hand-optimised code",
+        about: "ONC RPC with elements as opaque data, as in hand-optimised code",
         server: "--lifeline --host {host} --port 0 {check}",
         client: "{args} --host {host} --port {port} --opaque",
         has_batch: false,
@@ -107,7 +108,7 @@ const EXTERNAL_PEERS: &[ExternalPeer] = &[
 /// `ttcp peers`.
 #[derive(Debug, Clone, Subcommand)]
 pub enum PeersCommand {
-    /// Build the named peers, or all, if their tools are installed
+    /// Build the named peers, or all peers, if their tools are installed
     Build(BuildArgs),
     /// List the peers
     List,
@@ -120,10 +121,10 @@ pub struct BuildArgs {
     pub names: Vec<String>,
 }
 
-/// Performs `ttcp peers`. A peer whose tools are not installed is reported, and not built.
+/// Performs `ttcp peers`. Does not build a peer whose tools are not installed, and reports this on stderr.
 ///
 /// # Errors
-/// A name is unknown, or the directory in which this program was built no longer has the sources.
+/// A name is unknown, or the directory in which this program was built does not have the peers' sources.
 pub fn peers(command: &PeersCommand) -> anyhow::Result<ExitCode> {
     match command {
         PeersCommand::Build(args) => build(&args.names),
@@ -143,8 +144,8 @@ pub(crate) fn built_peers() -> anyhow::Result<Vec<Peer>> {
         .collect())
 }
 
-/// Returns the peers of `available` that `selected` (the value of `--peers`) contains, or all of them without
-/// `--peers`, and then `extra`.
+/// Returns the peers of `available` that `selected` names, or all of them if it is `None`, followed by the
+/// peers `extra`. `selected` is the value of `--peers`.
 pub(crate) fn select_peers<T>(
     available: Vec<T>,
     extra: Vec<T>,
@@ -169,13 +170,13 @@ pub(crate) fn select_peers<T>(
     all.extend(extra);
     let mut names = BTreeSet::new();
     if let Some(duplicate) = all.iter().find(|one| !names.insert(&peer(one).name)) {
-        bail!("two peers are called '{}'", peer(duplicate).name);
+        bail!("two peers are called '{}': use another name with --peer", peer(duplicate).name);
     }
     Ok(all)
 }
 
-/// Returns the directory of the built peers. It is next to the directory of this program's profile, and the
-/// same for all profiles.
+/// Returns the directory of the built peers. It is next to the directory of the cargo profile in which this
+/// program was built, so that all profiles use the same peers.
 fn folder() -> anyhow::Result<PathBuf> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let target =
@@ -184,7 +185,7 @@ fn folder() -> anyhow::Result<PathBuf> {
 }
 
 impl ExternalPeer {
-    /// Returns whether the peer has programs of its own. Other peers use these with different options.
+    /// Returns whether the peer has programs of its own. If not, it runs the programs of another peer.
     fn has_own_programs(&self) -> bool {
         self.folder == self.name
     }
@@ -207,9 +208,9 @@ impl ExternalPeer {
             name: self.name.to_owned(),
             server: command(&server, self.server),
             client: command(&client, self.client),
-            batch: self.has_batch,
-            zero_copy: false,
-            samples: true,
+            has_batch: self.has_batch,
+            supports_zero_copy: false,
+            has_samples: true,
         }
     }
 }
@@ -240,7 +241,7 @@ fn build(names: &[String]) -> anyhow::Result<ExitCode> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers");
     ensure!(
         sources.is_dir(),
-        "{} no longer exists: ttcp must be built again where the sources of the peers are",
+        "there is no directory {}: build ttcp again from a source tree that has it",
         sources.display()
     );
     let folder = folder()?;
@@ -266,9 +267,9 @@ fn build(names: &[String]) -> anyhow::Result<ExitCode> {
 #[derive(Debug, PartialEq, Eq)]
 enum BuildResult {
     Complete,
-    /// Something is not installed: the last line of the output, which says what.
+    /// A required tool is not installed. The text is the last line of the output, which names the tool.
     MissingTools(String),
-    /// Any other failure: the last lines of the output.
+    /// The build failed for another reason. The text is the last lines of the output.
     Failed(String),
 }
 
@@ -277,7 +278,7 @@ impl ExternalPeer {
         let target = folder.join(self.folder);
         fs::create_dir_all(&target)
             .with_context(|| format!("cannot create the directory {}", target.display()))?;
-        // Two simultaneous builds would delete each other's files.
+        // Without the lock, two simultaneous builds would delete each other's files.
         let lock = target.join("build.lock");
         let lock = File::create(&lock).with_context(|| format!("cannot write {}", lock.display()))?;
         flock(&lock, FlockOperation::LockExclusive).context("cannot wait for another build")?;
@@ -294,7 +295,7 @@ impl ExternalPeer {
             Some(EXIT_MISSING_TOOLS) => {
                 BuildResult::MissingTools(lines.last().copied().unwrap_or_default().to_owned())
             }
-            _ => BuildResult::Failed(lines.split_at(lines.len().saturating_sub(SHOWN_LINES)).1.join("\n")),
+            _ => BuildResult::Failed(lines.split_at(lines.len().saturating_sub(MAX_LOG_LINES)).1.join("\n")),
         })
     }
 }
@@ -344,6 +345,6 @@ mod tests {
         assert_eq!(built("touch $1/bench-server $1/bench-client"), BuildResult::Complete);
         let peer = EXTERNAL_PEERS[0].peer(&folder);
         assert_eq!(peer.client[1..], ["{args}", "--host", "{host}", "--port", "{port}"]);
-        assert!(peer.server[0].ends_with("c/bench-server") && peer.samples);
+        assert!(peer.server[0].ends_with("c/bench-server") && peer.has_samples);
     }
 }

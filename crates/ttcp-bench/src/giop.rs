@@ -1,41 +1,41 @@
 //! Requests and replies of GIOP 1.0 for an operation that echoes bytes.
 //!
-//! Experiments hold many connections open, which must not each need a whole ORB, and must be the same for
-//! every server. All ORBs support GIOP 1.0.
+//! Experiments with many connections send these messages over plain sockets. An ORB for each connection would
+//! be too expensive, and all servers must receive the same bytes. All ORBs support GIOP 1.0.
 
 use std::io::{self, ErrorKind, Read};
 
-const HEADER_SIZE: usize = 12;
-const MAX_REPLY_SIZE: usize = 1 << 16;
+const HEADER_BYTES: usize = 12;
+const MAX_REPLY_BYTES: usize = 1 << 16;
 
-/// Message types.
-const REQUEST: u8 = 0;
-const REPLY: u8 = 1;
+const REQUEST_TYPE: u8 = 0;
+const REPLY_TYPE: u8 = 1;
 
-/// The operation of the bench contract that echoes bytes, with its terminating NUL.
+/// The name of the operation that echoes bytes in the interface of all servers, with a terminating NUL.
 pub(crate) const ECHO: &[u8] = b"echoOctets\0";
 
 /// Returns a request for `operation`, whose name ends with NUL, with `bytes` as its only argument.
 pub(crate) fn request(key: &[u8], operation: &[u8], bytes: &[u8]) -> Vec<u8> {
     let mut message = b"GIOP\x01\x00\x01".to_vec();
-    message.push(REQUEST);
-    // Four bytes of the message size, which are set below, and the number of service contexts.
+    message.push(REQUEST_TYPE);
+    // Four bytes for the message size, which is set below, and four bytes for zero service contexts.
     message.extend([0; 8]);
-    // Request id, and `response_expected`.
+    // The request id is 1, and `response_expected` is true.
     message.extend([1, 0, 0, 0, 1, 0, 0, 0]);
-    put(&mut message, key);
-    put(&mut message, operation);
-    // No principal.
-    put(&mut message, b"");
-    put(&mut message, bytes);
-    let size = (message.len() - HEADER_SIZE) as u32;
-    if let Some(field) = message.get_mut(8..HEADER_SIZE) {
+    put_with_length(&mut message, key);
+    put_with_length(&mut message, operation);
+    // The principal is empty.
+    put_with_length(&mut message, b"");
+    put_with_length(&mut message, bytes);
+    let size = (message.len() - HEADER_BYTES) as u32;
+    if let Some(field) = message.get_mut(8..HEADER_BYTES) {
         field.copy_from_slice(&size.to_le_bytes());
     }
     message
 }
 
-fn put(message: &mut Vec<u8>, bytes: &[u8]) {
+/// Appends padding to a multiple of four bytes, the number of `bytes`, and the bytes.
+fn put_with_length(message: &mut Vec<u8>, bytes: &[u8]) {
     message.resize(message.len().next_multiple_of(4), 0);
     message.extend((bytes.len() as u32).to_le_bytes());
     message.extend(bytes);
@@ -43,23 +43,23 @@ fn put(message: &mut Vec<u8>, bytes: &[u8]) {
 
 /// Reads a reply and returns the echoed bytes.
 pub(crate) fn echo_reply(mut source: impl Read) -> io::Result<Vec<u8>> {
-    let mut header = [0; HEADER_SIZE];
+    let mut header = [0; HEADER_BYTES];
     source.read_exact(&mut header)?;
-    let [b'G', b'I', b'O', b'P', _, _, flags, REPLY, size @ ..] = header else {
+    let [b'G', b'I', b'O', b'P', _, _, flags, REPLY_TYPE, size @ ..] = header else {
         return Err(invalid("the received message is not a reply"));
     };
     let is_little_endian = flags & 1 == 1;
     let size = if is_little_endian { u32::from_le_bytes(size) } else { u32::from_be_bytes(size) } as usize;
-    if size > MAX_REPLY_SIZE {
+    if size > MAX_REPLY_BYTES {
         return Err(invalid("the reply is too long"));
     }
     let mut body = vec![0; size];
     source.read_exact(&mut body)?;
     let mut reply = Fields { rest: &body, is_little_endian, position: 0 };
-    echoed(&mut reply).ok_or_else(|| invalid("the reply is an exception, or truncated"))
+    echoed_bytes(&mut reply).ok_or_else(|| invalid("the reply is an exception, or truncated"))
 }
 
-fn echoed(reply: &mut Fields<'_>) -> Option<Vec<u8>> {
+fn echoed_bytes(reply: &mut Fields<'_>) -> Option<Vec<u8>> {
     for _context in 0..reply.number()? {
         reply.number()?;
         reply.octets()?;
@@ -77,7 +77,7 @@ struct Fields<'m> {
 
 impl<'m> Fields<'m> {
     fn number(&mut self) -> Option<u32> {
-        // The 12 bytes of the header do not affect the alignment.
+        // The alignment is the same with and without the header, because its 12 bytes are a multiple of 4.
         self.take(self.position.next_multiple_of(4) - self.position)?;
         let bytes = self.take(4)?.try_into().ok()?;
         Some(if self.is_little_endian { u32::from_le_bytes(bytes) } else { u32::from_be_bytes(bytes) })

@@ -1,7 +1,7 @@
 //! The published figures of the research that these experiments repeat. The tables are in `literature/`, and
-//! its `README.md` contains their sources.
+//! its `README.md` names their sources.
 //!
-//! A cell is empty if the publication has no figure for it. Reports show `-` for it.
+//! A cell is empty if the publication has no figure for it. Reports show `-` in an empty cell.
 
 macro_rules! files {
     ($($name:literal),* $(,)?) => { &[$(($name, include_str!(concat!("../literature/", $name, ".tsv")))),*] };
@@ -58,26 +58,27 @@ const FILES: &[(&str, &str)] = files!(
 
 const INDEX: &str = include_str!("../literature/index.tsv");
 
-/// A table of published figures, as printed.
+/// A table of published figures, with the text of each cell as it is printed.
 #[derive(Debug, Clone)]
-pub(crate) struct Published {
+pub(crate) struct PublishedTable {
     /// The document, such as `sigcomm96`.
     pub(crate) document: &'static str,
-    /// The table or figure in the document.
+    /// The table or figure in the document, such as `table 1`.
     pub(crate) place: &'static str,
-    pub(crate) measures: &'static str,
+    pub(crate) subject: &'static str,
     /// The names of the columns, with their units.
     pub(crate) columns: Vec<&'static str>,
     /// The cells, one for each column in each row; empty if the publication has no figure.
     pub(crate) rows: Vec<Vec<&'static str>>,
 }
 
-impl Published {
-    pub(crate) fn of(id: &str) -> Option<Published> {
+impl PublishedTable {
+    /// Returns the table with this id of the index, such as `sigcomm96.t1`.
+    pub(crate) fn of(id: &str) -> Option<PublishedTable> {
         let mut lines = lines(INDEX);
         let _column_names = lines.next();
         let entry: Vec<&'static str> = lines.find(|entry| entry.first() == Some(&id))?;
-        let [_id, document, place, measures, _unit, _axes, file] = *entry.as_slice() else { return None };
+        let [_id, document, place, subject, _unit, _axes, file] = *entry.as_slice() else { return None };
         let (_, text) = FILES.iter().find(|(name, _)| Some(*name) == file.strip_suffix(".tsv"))?;
         let mut rows = self::lines(text);
         let columns = rows.next()?;
@@ -87,10 +88,10 @@ impl Published {
                 row
             })
             .collect();
-        Some(Published { document, place, measures, columns, rows })
+        Some(PublishedTable { document, place, subject, columns, rows })
     }
 
-    /// Returns all ids, in the order of the index.
+    /// Returns the ids of all tables, in the order of the index.
     #[cfg(test)]
     pub(crate) fn ids() -> Vec<&'static str> {
         lines(INDEX).skip(1).filter_map(|entry| entry.first().copied()).collect()
@@ -110,13 +111,13 @@ impl Published {
         self.text(row, column)?.parse().ok()
     }
 
-    /// Returns the first row that has the given cells: pairs of column and text.
+    /// Returns the first row that has the given cells. Each cell is a pair of column name and text.
     pub(crate) fn row(&self, cells: &[(&str, &str)]) -> Option<&[&'static str]> {
         let has = |row: &[&'static str], (column, cell): &(&str, &str)| self.text(row, column) == Some(*cell);
         self.rows.iter().map(Vec::as_slice).find(|row| cells.iter().all(|cell| has(row, cell)))
     }
 
-    /// Returns the points of two columns, from the rows that have both numbers.
+    /// Returns a point for each row that has a number in both columns `x` and `y`.
     pub(crate) fn points(&self, x: &str, y: &str) -> Vec<(f64, f64)> {
         self.rows.iter().filter_map(|row| self.number(row, x).zip(self.number(row, y))).collect()
     }
@@ -131,9 +132,10 @@ impl Published {
 #[cfg(test)]
 pub(crate) fn uncovered(covered: impl IntoIterator<Item = &'static str>) -> Vec<&'static str> {
     let covered: Vec<&str> = covered.into_iter().collect();
-    Published::ids().into_iter().filter(|id| !covered.contains(id)).collect()
+    PublishedTable::ids().into_iter().filter(|id| !covered.contains(id)).collect()
 }
 
+/// Returns the tab-separated cells of each line that is not empty.
 fn lines(text: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
     text.lines().filter(|line| !line.is_empty()).map(|line| line.split('\t').map(str::trim).collect())
 }
@@ -155,10 +157,10 @@ mod tests {
             .filter(|name| name != "index")
             .collect();
         assert_eq!(files, FILES.iter().map(|(name, _)| (*name).to_owned()).collect());
-        let ids = Published::ids();
+        let ids = PublishedTable::ids();
         assert_eq!(ids.len(), FILES.len(), "each file has its line in the index");
         for id in ids {
-            let table = Published::of(id).unwrap_or_else(|| panic!("{id}"));
+            let table = PublishedTable::of(id).unwrap_or_else(|| panic!("{id}"));
             assert!(table.columns.len() > 1 && !table.rows.is_empty(), "{id}");
             assert!(table.rows.iter().all(|row| row.len() == table.columns.len()), "{id}");
         }
@@ -166,13 +168,13 @@ mod tests {
 
     #[test]
     fn cells_are_found_by_row_and_column() {
-        let table = Published::of("sigcomm96.t1").unwrap();
+        let table = PublishedTable::of("sigcomm96.t1").unwrap();
         let orbix = table.row(&[("ttcp_version", "Orbix")]).unwrap();
         assert_eq!(table.number(orbix, "remote_scalars_hi_mbps"), Some(65.0));
         assert_eq!(table.number(orbix, "notes"), None);
         assert_eq!(table.source(), "sigcomm96, table 1");
         assert!(table.row(&[("ttcp_version", "omniORB")]).is_none());
-        assert!(Published::of("sigcomm96.t99").is_none());
+        assert!(PublishedTable::of("sigcomm96.t99").is_none());
         assert!(!uncovered(["sigcomm96.t1"]).contains(&"sigcomm96.t1"));
     }
 }

@@ -9,14 +9,14 @@ use ttcp_bench::experiments::{
     ReportArgs, ScaleArgs, SeriesArgs, ThroughputArgs, WhiteboxArgs, compare, report,
 };
 use ttcp_bench::external_peers::{PeersCommand, peers};
-use ttcp_bench::harness::BuiltIn;
+use ttcp_bench::harness::BuiltInPeer;
 use ttcp_bench::ladder::measurement::{LadderStepArgs, ladder_step};
 use ttcp_bench::priority::{PrioritiseArgs, load, prioritise};
 use ttcp_bench::run;
 use ttcp_bench::soak::{self, SoakArgs, SoakClientArgs, SoakServerArgs};
 use ttcp_bench::{cli, raw, zorb_peer};
 
-/// Performance experiments: floods servers, measures call times, and compares with plain sockets.
+/// Performance experiments: flood servers, measure the times of calls, and compare with plain sockets
 #[derive(Parser)]
 #[command(name = "ttcp", version, about)]
 struct Cli {
@@ -24,8 +24,7 @@ struct Cli {
     command: Command,
 }
 
-// A built-in peer is registered only in this file: two subcommands, an entry in `built_in`, and two lines in
-// `perform`.
+// To add a built-in peer, add two subcommands here, an entry in `built_in_peers`, and two lines in `perform`.
 
 #[derive(Subcommand)]
 enum Command {
@@ -33,9 +32,9 @@ enum Command {
     Run(run::RunArgs),
     /// Flood servers with sequences of every type and size
     Throughput(ThroughputArgs),
-    /// Profile floods: the cost of each function on both sides
+    /// Profile floods: measure the cost of each function on both sides
     Whitebox(WhiteboxArgs),
-    /// Call the last of very many operations, with each look-up strategy of the server
+    /// Call the last of very many operations, with each strategy by which a server looks up operations
     #[command(alias = "demux")]
     Demultiplexing(DemultiplexingArgs),
     /// Measure the times of calls without parameters and with sequences
@@ -46,29 +45,29 @@ enum Command {
     Deposit(DepositArgs),
     /// Measure messages of every kind and size, as calls and one-way, one in each time frame
     ///
-    /// 50 messages of each of 7 kinds in 11 sizes, as calls and one-way, in frames of 70 ms. This takes 9
-    /// minutes for each ORB, 3 for the sockets, and 7 more for JacORB's starts. --frame makes it shorter: run
-    /// --all has frames of 10 ms, and takes 12 minutes.
+    /// By default, 50 messages of each of 7 kinds in 11 sizes are sent, as calls and one-way, in frames of 70
+    /// ms. This takes 9 minutes for each ORB, 3 for the sockets, and 7 more to start JacORB for each series.
+    /// A smaller --frame shortens it: ttcp run --all uses frames of 10 ms, and the series take 12 minutes.
     Series(SeriesArgs),
     /// Measure encoding in steps, from an interpreter of type codes to compiled stubs
     Ladder(LadderArgs),
-    /// Make calls of all kinds while processes are killed, stopped and restarted, and check that nothing is
-    /// lost, hung or leaked
+    /// Make calls of all kinds while processes are killed, suspended and restarted, and check that no call is
+    /// lost or hangs, and that no resource leaks
     Soak(SoakArgs),
     /// Attack a server in several ways, and measure its service to a well-behaved client
     Abuse(AbuseArgs),
     /// Build or list other middleware to compare with
     #[command(subcommand)]
     Peers(PeersCommand),
-    /// Create a page of the results of an experiment
+    /// Create a report of the results in a directory
     Report(ReportArgs),
-    /// Compare two results, and test whether the differences are significant
+    /// Compare the results in two directories, and test whether the differences are significant
     Compare(CompareArgs),
-    /// Serve the bench contract with zorb until killed
+    /// Run the zorb server of the tests until it is killed
     Server(cli::ServerArgs),
-    /// Run one test of the contract with zorb against any server
+    /// Run one test with the zorb client against any server
     Client(cli::ClientArgs),
-    /// Run a program with another priority
+    /// Run a program with a different priority
     #[command(hide = true)]
     Prioritise(PrioritiseArgs),
     /// Occupy a core at the lowest priority
@@ -98,7 +97,7 @@ enum Command {
     /// The attacking process of ttcp abuse
     #[command(hide = true)]
     AbuseAttackers(AbuseAttackersArgs),
-    /// Many clients that connect simultaneously
+    /// Connect many clients simultaneously
     #[command(hide = true)]
     Crowd(CrowdArgs),
     /// Run a client while many other connections are open
@@ -106,16 +105,16 @@ enum Command {
     Hold(HoldArgs),
 }
 
-fn built_in() -> [BuiltIn; 2] {
+fn built_in_peers() -> [BuiltInPeer; 2] {
     [
-        BuiltIn::new(
+        BuiltInPeer::new(
             "raw",
             "raw-server --lifeline --host {host} --port 0 {check}",
             "raw-client {args} --host {host} --port {port}",
         )
         .with_batch()
         .with_samples(),
-        BuiltIn::new(
+        BuiltInPeer::new(
             "zorb",
             "server --lifeline --host {host} --ior {dir}/zorb.ior {check}",
             "client {args} --ior {ready}",
@@ -127,18 +126,18 @@ fn built_in() -> [BuiltIn; 2] {
 
 fn perform(command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Run(args) if args.all => return experiments::run_all(&args.common, &built_in()),
-        Command::Run(args) => return run::run(&args, &built_in()),
-        Command::Throughput(args) => return args.run(&built_in()),
-        Command::Deposit(args) => return args.run(&built_in()),
-        Command::Ladder(args) => return args.run(&built_in()),
-        Command::Scale(args) => return args.run(&built_in()),
+        Command::Run(args) if args.all => return experiments::run_all(&args.common, &built_in_peers()),
+        Command::Run(args) => return run::run(&args, &built_in_peers()),
+        Command::Throughput(args) => return args.run(&built_in_peers()),
+        Command::Deposit(args) => return args.run(&built_in_peers()),
+        Command::Ladder(args) => return args.run(&built_in_peers()),
+        Command::Scale(args) => return args.run(&built_in_peers()),
         Command::Hold(args) => return experiments::hold(&args),
         Command::Crowd(args) => return experiments::crowd(&args),
-        Command::Whitebox(args) => return args.run(&built_in()),
-        Command::Demultiplexing(args) => return args.run(&built_in()),
-        Command::Latency(args) => return args.run(&built_in()),
-        Command::Series(args) => return args.run(&built_in()),
+        Command::Whitebox(args) => return args.run(&built_in_peers()),
+        Command::Demultiplexing(args) => return args.run(&built_in_peers()),
+        Command::Latency(args) => return args.run(&built_in_peers()),
+        Command::Series(args) => return args.run(&built_in_peers()),
         Command::Soak(args) => return soak::soak(&args),
         Command::SoakServer(args) => soak::soak_server(&args)?,
         Command::SoakClient(args) => soak::soak_client(&args)?,

@@ -1,4 +1,4 @@
-//! The test `clients` with many simultaneous clients, for all peers.
+//! The test `clients`, with many simultaneous clients. It is the same for all peers of this program.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -12,27 +12,28 @@ use crate::report::Report;
 use crate::test_loops;
 use crate::work::Work;
 
-/// The calls that clients share: all clients start together, and make calls until none are left.
+/// The state that all clients share. The clients start together, and make calls until none are left.
 #[derive(Debug)]
 struct SharedCalls {
+    /// Number of calls that are still to be made; negative when clients have found that none are left.
     left: AtomicI64,
     /// Where the clients wait for each other before their first counted call.
     start_barrier: Barrier,
-    /// When the first client passed the barrier.
+    /// When the first thread passed the barrier.
     start_time: OnceLock<Instant>,
     has_failed: AtomicBool,
-    /// Number of uncounted calls of each client before the barrier.
+    /// Number of calls that each client makes before the barrier. They are not counted.
     warm_up_calls: u32,
 }
 
 impl SharedCalls {
-    /// Waits for the other clients. If one of them is not ready because it failed, no calls are made.
-    fn wait(&self, is_ready: bool) {
+    /// Waits for all clients. If one of them passes `false` because it failed, no calls are made.
+    fn wait_for_start(&self, is_ready: bool) {
         if !is_ready {
             self.has_failed.store(true, Ordering::Relaxed);
         }
         self.start_barrier.wait();
-        // The first client that is scheduled sets the time: it may finish its calls before the others run.
+        // The first thread that runs sets the time, because it may make calls before the others run.
         self.start_time.get_or_init(Instant::now);
         if self.has_failed.load(Ordering::Relaxed) {
             self.left.store(0, Ordering::Relaxed);
@@ -40,8 +41,8 @@ impl SharedCalls {
     }
 }
 
-/// The slot of one of the simultaneous clients. Dropping it before [`run`](Self::run) has reached the barrier
-/// counts as a failure, and releases the other clients from waiting for this client.
+/// The part of one client in the test. Dropping it before [`run`](Self::run) has reached the barrier counts
+/// as a failure, so that the other clients do not wait for this client.
 #[derive(Debug)]
 pub(crate) struct ClientSlot {
     number: u32,
@@ -52,15 +53,15 @@ pub(crate) struct ClientSlot {
 impl Drop for ClientSlot {
     fn drop(&mut self) {
         if !self.has_passed_barrier {
-            self.shared.wait(false);
+            self.shared.wait_for_start(false);
         }
     }
 }
 
 impl ClientSlot {
-    /// Runs the client's part, and returns the times of its calls. The client first calls `echo` with bytes
-    /// that are unique to it and compares the reply, then makes some uncounted calls. Then all clients wait
-    /// for each other before the counted calls.
+    /// Makes the calls of this client, and returns the times of the counted ones. The client first calls
+    /// `echo` with bytes that no other client sends, and compares the reply. Then it makes some uncounted
+    /// calls. Before the counted calls, all clients wait for each other.
     pub(crate) async fn run<E, EF, B, C, CF, F>(
         mut self,
         echo: E,
@@ -81,7 +82,7 @@ impl ClientSlot {
             call().await.map_err(Into::into)?;
         }
         self.has_passed_barrier = true;
-        self.shared.wait(true);
+        self.shared.wait_for_start(true);
         let mut samples = Vec::new();
         while self.shared.left.fetch_sub(1, Ordering::Relaxed) > 0 {
             let start = Instant::now();
@@ -95,33 +96,32 @@ impl ClientSlot {
     }
 }
 
-/// Test `clients`: `work.depth` simultaneous clients, each with a thread and a connection of its own, make
-/// `work.calls()` calls in total. `client` runs one of them: it connects, and returns the result of
-/// [`ClientSlot::run`].
+/// The test `clients`: `work.depth` simultaneous clients, each with a thread and a connection of its own,
+/// make `work.calls()` calls in total. The function `client` runs one of the clients: it connects, and
+/// returns the result of [`ClientSlot::run`].
 pub(crate) fn clients(
     peer: &str,
     work: &Work,
     client: impl Fn(ClientSlot) -> anyhow::Result<Vec<Duration>> + Send + Sync + 'static,
 ) -> anyhow::Result<Report> {
-    let clients = work.depth;
+    let client_count = work.depth;
     let shared = Arc::new(SharedCalls {
         left: AtomicI64::new(i64::from(work.calls())),
-        start_barrier: Barrier::new(clients as usize + 1),
+        start_barrier: Barrier::new(client_count as usize + 1),
         start_time: OnceLock::new(),
         has_failed: AtomicBool::new(false),
-        warm_up_calls: (work.calls() / 10 / clients).max(1),
+        warm_up_calls: (work.calls() / 10 / client_count).max(1),
     });
     let client = Arc::new(client);
     let mut threads = Vec::new();
-    for number in 0..clients {
+    for number in 0..client_count {
         let slot = ClientSlot { number, shared: shared.clone(), has_passed_barrier: false };
         let client = client.clone();
         let thread = thread::Builder::new().name(format!("client {number}"));
         let thread = thread.spawn(move || client(slot));
-        threads
-            .push(thread.with_context(|| format!("cannot start a thread for client {number} of {clients}"))?);
+        threads.push(thread.with_context(|| format!("cannot start the thread of client {number}"))?);
     }
-    shared.wait(true);
+    shared.wait_for_start(true);
     let results: Vec<_> = threads.into_iter().map(JoinHandle::join).collect();
     let time = shared.start_time.get().map(Instant::elapsed).unwrap_or_default();
     let mut samples = Vec::new();

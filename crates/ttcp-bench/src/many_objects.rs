@@ -1,13 +1,13 @@
 //! The objects of the test `objects`.
 //!
-//! A server with `--objects N` has N additional objects. It selects up to 1000 of them to be called, and
-//! writes references to these into a file next to its IOR file. Clients select the object of each call from
-//! this file. Both selections use a pseudo-random sequence that is the same in every language, so that all
-//! peers are called in the same way.
+//! A server with `--objects N` has N additional objects. It selects up to 1000 of them for calls, and writes
+//! references to these into a file next to its IOR file. Clients select the object of each call from this
+//! file. Both selections use a pseudo-random sequence that is the same in the programs of all languages, so
+//! that all servers are called in the same way.
 
 use clap::{Args, ValueEnum};
 
-const MAX_CALLED: u64 = 1000;
+const MAX_CALLED_OBJECTS: u64 = 1000;
 /// Seed of the pseudo-random sequence.
 const SEED: u64 = 0x5eed;
 
@@ -33,7 +33,7 @@ pub enum Serving {
     Default,
 }
 
-/// The pseudo-random sequence that is the same in every peer.
+/// The pseudo-random sequence that is the same in the programs of all languages.
 #[derive(Debug, Clone)]
 pub(crate) struct RandomSequence(u64);
 
@@ -51,11 +51,11 @@ impl RandomSequence {
     }
 }
 
-/// Returns the indices of the called objects in ascending order: all objects if there are at most 1000,
-/// otherwise a random one from each of 1000 ranges of equal size.
+/// Returns the indices of the called objects in ascending order. These are all objects if there are at most
+/// 1000, or else a pseudo-random object from each of 1000 ranges of about equal size.
 pub(crate) fn called_objects(objects: u32) -> Vec<u32> {
     let objects = u64::from(objects);
-    let ranges = objects.min(MAX_CALLED);
+    let ranges = objects.min(MAX_CALLED_OBJECTS);
     let mut random = RandomSequence::default();
     let select = |range: u64| {
         let (start, end) = (range * objects / ranges, (range + 1) * objects / ranges);
@@ -65,7 +65,7 @@ pub(crate) fn called_objects(objects: u32) -> Vec<u32> {
 }
 
 /// Returns how many bytes a client sends to the called object at `index` before the calls. The object must
-/// confirm this number, which most other objects would not.
+/// confirm this number. Only about one in 97 other objects receives the same number of bytes.
 pub(crate) fn identifying_byte_count(index: usize) -> u64 {
     index as u64 % 97 + 1
 }
@@ -88,7 +88,7 @@ mod tests {
         );
     }
 
-    /// The peers in other languages produce these numbers, too.
+    /// The programs in other languages produce these numbers too.
     #[test]
     fn the_random_sequence_has_the_same_numbers_as_in_other_languages() {
         let mut random = RandomSequence::default();

@@ -1,22 +1,22 @@
-//! Servers that end with the program that started them.
+//! The option that makes a process exit when its parent process exits.
 
 use std::io::Read;
 
 use clap::Args;
 
-/// The option by which a server ends with the process that started it.
+/// The option that makes a process exit when its parent process exits.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct ParentWatchArgs {
-    /// Exit when stdin is closed: `ttcp run` holds the other end, and the kernel closes it if `ttcp run` is
-    /// killed
-    #[arg(long, hide = true)]
-    pub lifeline: bool,
+    /// Exit when stdin reaches its end: the parent process holds the other end of this pipe, and the kernel
+    /// closes it even if the parent is killed
+    #[arg(long = "lifeline", hide = true)]
+    pub exits_with_parent: bool,
 }
 
 impl ParentWatchArgs {
-    /// Starts the watching thread, if the option is set.
+    /// Starts the thread that watches stdin, if the option is set.
     pub fn start(self) -> std::io::Result<()> {
-        if self.lifeline {
+        if self.exits_with_parent {
             std::thread::Builder::new().name("parent watch".into()).spawn(|| {
                 let mut byte = [0];
                 while matches!(std::io::stdin().read(&mut byte), Ok(1..)) {}

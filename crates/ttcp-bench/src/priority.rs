@@ -1,4 +1,4 @@
-//! Different priorities for client and server, and an additional load.
+//! Different scheduling priorities for client and server, and an additional load on the processor.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -15,14 +15,14 @@ pub(crate) const NICE_STEP: i32 = 5;
 const MAX_NICE: i32 = 19;
 /// The real-time priorities of client and server.
 pub(crate) const REAL_TIME_PRIORITIES: [u8; 2] = [20, 10];
-const MAX_LOAD_TIME: Duration = Duration::from_secs(3600);
+const MAX_LOAD_DURATION: Duration = Duration::from_secs(3600);
 
 /// How the client gets a higher priority than the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Priority {
     /// By nice values
     Nice,
-    /// By real-time priorities (SCHED_FIFO), which require privileges and `chrt`
+    /// By real-time priorities (SCHED_FIFO), which require privileges and the program `chrt`
     Fifo,
     /// No difference
     None,
@@ -37,8 +37,8 @@ impl Priority {
         }
     }
 
-    /// Returns this priority if the system permits it to this program. Otherwise, reports the reason on
-    /// stderr and returns the next best priority.
+    /// Returns this priority if this program may set it. If not, prints the reason on stderr, and returns the
+    /// next best priority that this program may set.
     pub(crate) fn or_next_best(self) -> Priority {
         match self.refusal_reason() {
             None => self,
@@ -55,13 +55,13 @@ impl Priority {
             Priority::None => None,
             Priority::Nice => match getpriority_process(None) {
                 Ok(own) if own + NICE_STEP <= MAX_NICE => None,
-                Ok(own) => Some(format!("this program itself has the nice value {own}")),
-                Err(e) => Some(e.to_string()),
+                Ok(own) => Some(format!("this program has the nice value {own} of at most {MAX_NICE}")),
+                Err(e) => Some(format!("the nice value cannot be read: {e}")),
             },
             Priority::Fifo => match Command::new("chrt").args(["--fifo", "1", "true"]).output() {
                 Ok(output) if output.status.success() => None,
                 Ok(output) => Some(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
-                Err(e) => Some(format!("chrt (util-linux): {e}")),
+                Err(e) => Some(format!("chrt of util-linux cannot be started: {e}")),
             },
         }
     }
@@ -75,13 +75,13 @@ pub(crate) fn set_lowest() -> std::io::Result<()> {
 /// Options of `ttcp prioritise`.
 #[derive(Debug, Clone, Args)]
 pub struct PrioritiseArgs {
-    /// Number to add to the nice value
+    /// Add this number to the nice value of the program
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=19))]
     pub nice: i32,
-    /// SCHED_FIFO with this priority
+    /// Run the program with this real-time priority (SCHED_FIFO)
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
     pub fifo: Option<u8>,
-    /// Also occupy a core at the lowest priority, until stdin is closed
+    /// Also occupy a core at the lowest priority until stdin is closed
     #[arg(long)]
     pub load: bool,
     /// The program and its arguments
@@ -90,7 +90,7 @@ pub struct PrioritiseArgs {
 }
 
 impl PrioritiseArgs {
-    /// Prefixes `command` with `program prioritise options --`, if there are options.
+    /// Returns `command` prefixed with `PROGRAM prioritise OPTIONS --`, or unchanged if there are no options.
     pub(crate) fn wrap(program: &str, options: &[String], command: Vec<String>) -> Vec<String> {
         if options.is_empty() {
             return command;
@@ -100,17 +100,17 @@ impl PrioritiseArgs {
     }
 }
 
-/// Replaces this process by the program, with the priority of the options.
+/// Replaces this process with the program, and gives it the priority of the options.
 pub fn prioritise(args: &PrioritiseArgs) -> anyhow::Result<()> {
     if args.load {
         let program = std::env::current_exe().context("cannot find this program's own file")?;
-        // It shares the process group and the stdin of this process, and therefore ends with it.
+        // The load shares the process group and the stdin of this process, and therefore ends with it.
         let load = Command::new(program).arg("load").stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        load.context("cannot start a load")?;
+        load.context("cannot start the process that occupies a core")?;
     }
-    // Set before the program starts, because its threads inherit the priority of this one.
+    // The program inherits the nice value from this thread.
     add_to_nice(args.nice)?;
-    let Some((program, arguments)) = args.command.split_first() else { bail!("no program") };
+    let Some((program, arguments)) = args.command.split_first() else { bail!("no program is given") };
     let mut command = match args.fifo {
         None => Command::new(program),
         Some(priority) => {
@@ -123,22 +123,22 @@ pub fn prioritise(args: &PrioritiseArgs) -> anyhow::Result<()> {
     Err(error).with_context(|| format!("cannot start {program}"))
 }
 
-fn add_to_nice(more: i32) -> anyhow::Result<()> {
-    if more > 0 {
+fn add_to_nice(increment: i32) -> anyhow::Result<()> {
+    if increment > 0 {
         let own = getpriority_process(None).context("cannot read the nice value")?;
-        setpriority_process(None, (own + more).min(MAX_NICE)).context("cannot set the nice value")?;
+        setpriority_process(None, (own + increment).min(MAX_NICE)).context("cannot set the nice value")?;
     }
     Ok(())
 }
 
-/// Occupies a core at the lowest priority until stdin is closed, but for at most an hour.
+/// Occupies a core at the lowest priority until stdin is closed, but at most for an hour.
 pub fn load() -> anyhow::Result<()> {
-    ParentWatchArgs { lifeline: true }.start()?;
+    ParentWatchArgs { exits_with_parent: true }.start()?;
     add_to_nice(MAX_NICE)?;
     let begun = Instant::now();
-    while begun.elapsed() < MAX_LOAD_TIME {
-        for turn in 0..100_000u32 {
-            std::hint::black_box(turn);
+    while begun.elapsed() < MAX_LOAD_DURATION {
+        for iteration in 0..100_000u32 {
+            std::hint::black_box(iteration);
         }
     }
     Ok(())

@@ -1,5 +1,4 @@
-//! How CORBA clients find the objects of a server: files with object references (IORs), and object URLs with
-//! fixed keys such as `ttcp`.
+//! How CORBA clients find a server's objects: by files with IORs, or by object URLs with keys such as `ttcp`.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -7,31 +6,31 @@ use std::str::FromStr;
 
 use anyhow::{Context, ensure};
 
-/// An object of a bench server.
+/// An object of the servers of the tests, named after its interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Object {
-    /// `Ttcp` of the contract.
+    /// Floods, pings and echoes.
     Ttcp,
-    /// `Wide` of the contract.
+    /// A hundred operations.
     Wide,
-    /// `Series` of the contract.
+    /// Messages of every kind.
     Series,
-    /// `WideOneway` of the contract.
+    /// A hundred oneways.
     WideOneway,
-    /// `Thousand` of the contract.
+    /// A thousand operations.
     Thousand,
-    /// `ThousandOneway` of the contract.
+    /// A thousand oneways.
     ThousandOneway,
-    /// `Tally` of the contract.
+    /// The numbers of calls that the server has counted.
     Tally,
-    /// `Lookups`, which only `ttcp server` has.
+    /// The times of look-ups. Only `ttcp server` has this object.
     Lookups,
-    /// `ZeroCopy::Ttcp`, which only `ttcp server` has.
+    /// `ZeroCopy::Ttcp`: structs in their memory representation. Only `ttcp server` has this object.
     ZeroCopy,
 }
 
 impl Object {
-    /// Returns the object with that number of operations, which are oneways or not.
+    /// Returns the object with 100 or 1,000 operations, which are oneways if `oneway` is set.
     pub const fn wide(operations: u32, oneway: bool) -> Object {
         match (operations > 100, oneway) {
             (false, false) => Object::Wide,
@@ -72,8 +71,7 @@ impl Object {
 pub enum Address {
     /// An object URL `corbaloc:...` without a key.
     Corbaloc(String),
-    /// The file with the IOR of `Ttcp`. The paths of the other objects' files are this path and their keys,
-    /// such as `PATH.wide`.
+    /// The file with the IOR of `Ttcp`. The IOR of another object is in PATH.KEY, such as `PATH.wide`.
     File(PathBuf),
 }
 
@@ -107,8 +105,8 @@ impl FromStr for Address {
     }
 }
 
-/// Writes the files with the objects' IORs, each atomically. The file of `Ttcp`, at `path`, is the last one:
-/// a client that waits for it finds all files complete.
+/// Writes the files with the objects' IORs, each atomically. The file of `Ttcp`, at `path`, is written last,
+/// so that a client that waits for this file finds all files complete.
 pub fn publish(path: &Path, ttcp: &str, others: &[(Object, String)]) -> anyhow::Result<()> {
     let others = others.iter().map(|(object, ior)| (object.file(path), ior.as_str()));
     for (path, ior) in others.chain([(path.to_owned(), ttcp)]) {
@@ -130,7 +128,7 @@ pub fn read_references(ior: &Path) -> anyhow::Result<Vec<String>> {
     let text = std::fs::read_to_string(&path)
         .with_context(|| format!("cannot read {}: was the server started with --objects?", path.display()))?;
     let references: Vec<String> = text.lines().map(str::to_owned).collect();
-    ensure!(!references.is_empty(), "{} has no reference", path.display());
+    ensure!(!references.is_empty(), "{} contains no reference", path.display());
     Ok(references)
 }
 
@@ -138,7 +136,7 @@ pub fn read_references(ior: &Path) -> anyhow::Result<Vec<String>> {
 pub fn publish_references(ior: &Path, references: &[String]) -> anyhow::Result<()> {
     let path = references_path(ior);
     write_atomically(&path, &references.join("\n"))
-        .with_context(|| format!("cannot write the references {}", path.display()))
+        .with_context(|| format!("cannot write the references into {}", path.display()))
 }
 
 /// Announces on stdout that the server is ready for calls: `READY ADDRESS`.
@@ -152,7 +150,7 @@ fn write_atomically(path: &Path, line: &str) -> io::Result<()> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     writeln!(file, "{line}")?;
-    // Temporary files are private; an IOR must be readable for other users.
+    // By default, a temporary file is private, but an IOR must be readable for other users.
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     file.as_file().set_permissions(mode)?;
     file.persist(path)?;

@@ -1,4 +1,4 @@
-//! The JSON line that a client prints, and the statistics in it.
+//! The JSON line in which a client reports the result of its test.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -8,10 +8,11 @@ use serde::Serialize;
 use crate::series::SeriesLine;
 use crate::work::{Element, Test, Work};
 
-/// The result of one client run. Serialises to the one line of the contract.
+/// The result of one run of a client. It is serialised as one JSON line.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report(pub(crate) Line);
 
+/// The result of a test. In all lines, `n` is the number of measured calls, and `calls_s` calls per second.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Line {
@@ -23,34 +24,36 @@ pub(crate) enum Line {
     Last(LastLine),
 }
 
+/// The result of `ttcp`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct FloodLine {
     pub(crate) peer: String,
     pub(crate) test: Test,
     #[serde(rename = "type")]
     pub(crate) element: Element,
+    /// The value of `--size`: bytes of elements in one buffer.
     pub(crate) size: u64,
-    /// Rate of confirmed user bytes, Mbit/s (10^6 bits).
+    /// Rate of the elements that the server has confirmed, in Mbit/s (10^6 bits per second).
     pub(crate) mbit_s: f64,
-    /// Time from the first send to the return of the sync that confirmed the last byte.
+    /// Time from the first send to the return of the `sync` that confirmed the last byte.
     pub(crate) secs: f64,
-    /// How often `sync` was called; absent if once, which is usual. More calls are needed if the server runs
-    /// `sync` before earlier oneways.
+    /// How often `sync` was called; absent after a single call, which is usual. More calls are needed if the
+    /// server runs `sync` before earlier oneways.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) syncs: Option<u32>,
 }
 
-/// Result of `ping`, `demux`, `echo` and `objects`.
+/// The result of `ping`, `demux`, `echo` and `objects`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct LatencyLine {
     pub(crate) peer: String,
     pub(crate) test: Test,
-    /// Only of `echo`, as the size.
+    /// Present only for `echo`, like the size.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub(crate) element: Option<Element>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) size: Option<u64>,
-    /// Number of called objects (objects).
+    /// Number of called objects; present only for `objects`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) objects: Option<u32>,
     pub(crate) n: u32,
@@ -62,12 +65,12 @@ pub(crate) struct LatencyLine {
 pub(crate) struct PipelineLine {
     pub(crate) peer: String,
     pub(crate) test: Test,
-    /// Calls outstanding at a time.
+    /// Number of calls that were outstanding at the same time.
     pub(crate) depth: u32,
     pub(crate) n: u32,
-    /// Threads that made the calls.
+    /// Number of threads that made the calls.
     pub(crate) threads: u32,
-    /// 1 with `--batch`, 0 without it; absent if the peer has no such option.
+    /// 1 with `--batch`, 0 without it; absent if the client has no such option.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) batch: Option<u8>,
     pub(crate) calls_s: f64,
@@ -75,7 +78,7 @@ pub(crate) struct PipelineLine {
     pub(crate) secs: f64,
 }
 
-/// The figures of all clients together.
+/// The result of `clients`, for all clients together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct ClientsLine {
     pub(crate) peer: String,
@@ -90,6 +93,7 @@ pub(crate) struct ClientsLine {
     pub(crate) latency: Latency,
 }
 
+/// The result of `last`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct LastLine {
     pub(crate) peer: String,
@@ -97,32 +101,32 @@ pub(crate) struct LastLine {
     /// Number of operations of the interface.
     pub(crate) operations: u32,
     pub(crate) oneway: bool,
-    /// Number of iterations of a hundred calls.
+    /// The value of `--iterations`: a hundredth of the number of calls, unless `--n` is given.
     pub(crate) iterations: u32,
-    /// Calls of the last operation that the server counted: equal to the number of calls that were made.
+    /// Number of calls of the last operation that the server counted. It equals the number of calls made.
     pub(crate) counted: u64,
-    /// Time from the first call to the return of the last.
+    /// Time from the first call to the return of the last one.
     pub(crate) secs: f64,
     /// Time from the first call until the server had confirmed all calls.
     pub(crate) counted_secs: f64,
-    /// Time of one look-up of the operation at the server, if it was measured.
+    /// Time that the server takes to look up the operation once, if it was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) lookup_ns: Option<f64>,
 }
 
-/// Statistics of all samples, without approximation.
+/// Exact statistics of the times of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Latency {
     pub(crate) mean_us: f64,
-    /// The sample at index n/2 of the sorted samples.
+    /// The time at index n/2 of the sorted times.
     pub(crate) p50_us: f64,
-    /// The sample at index n*99/100 of the sorted samples.
+    /// The time at index n*99/100 of the sorted times.
     pub(crate) p99_us: f64,
     pub(crate) max_us: f64,
 }
 
 impl Report {
-    /// Returns the result of a flood that confirmed `bytes` user bytes in `time`.
+    /// Returns the result of a flood of which the server confirmed `bytes` bytes of elements in `time`.
     pub(crate) fn flood(peer: &str, work: &Work, bytes: u64, time: Duration, syncs: u32) -> Report {
         let secs = time.as_secs_f64();
         Report(Line::Flood(FloodLine {
@@ -172,7 +176,7 @@ impl Report {
         }))
     }
 
-    /// Returns the result of `work.calls()` calls, `work.depth` at a time from one thread, in `time`.
+    /// Returns the result of `work.calls()` calls of one thread, `work.depth` of them outstanding, in `time`.
     pub(crate) fn pipeline(peer: &str, work: &Work, batch: Option<bool>, time: Duration) -> Report {
         let secs = time.as_secs_f64();
         Report(Line::Pipeline(PipelineLine {
@@ -187,8 +191,8 @@ impl Report {
         }))
     }
 
-    /// Returns the result of calls, with the time until the last call returned, and until the server had
-    /// counted all of them.
+    /// Returns the result of the test `last`. `called` is the time until the last call returned, and
+    /// `confirmed` the time until the server had counted all calls.
     pub(crate) fn last(peer: &str, work: &Work, counted: u64, [called, confirmed]: [Duration; 2]) -> Report {
         Report(Line::Last(LastLine {
             peer: peer.to_owned(),
@@ -218,7 +222,7 @@ pub(crate) fn print_line(object: &impl Serialize) -> io::Result<()> {
 }
 
 impl Latency {
-    /// Zeros if there are no samples.
+    /// Returns the statistics of the times; zeros if there are none.
     pub(crate) fn of(mut samples: Vec<Duration>) -> Latency {
         samples.sort_unstable();
         let n = samples.len();
@@ -268,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn flood_line_has_the_shape_of_the_contract() {
+    fn flood_line_has_the_documented_fields() {
         let w = work(Test::Ttcp, Element::Octet, 65_536);
         let report = Report::flood("zorb", &w, 268_435_456, Duration::from_millis(170), 1);
         assert_eq!(
@@ -283,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn latency_lines_have_the_shape_of_the_contract() {
+    fn latency_lines_have_the_documented_fields() {
         let samples = vec![Duration::from_micros(20); 4];
         let figures = r#""n":4,"mean_us":20.0,"p50_us":20.0,"p99_us":20.0,"max_us":20.0}"#;
         let ping = Report::latency("raw", &work(Test::Ping, Element::Octet, 65_536), samples.clone());
@@ -296,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn pipeline_line_has_the_shape_of_the_contract() {
+    fn pipeline_line_has_the_documented_fields() {
         let w = work(Test::Pipeline, Element::Octet, 65_536);
         let report = Report::pipeline("zorb", &w, None, Duration::from_millis(2));
         assert_eq!(

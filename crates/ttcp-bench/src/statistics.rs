@@ -3,12 +3,12 @@
 use fastrand::Rng;
 use serde::Serialize;
 
-/// A summary of samples. All figures except `n` are in the samples' unit.
+/// A summary of samples. All figures except the number of samples are in the unit of the samples.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Summary {
     pub(crate) n: usize,
     pub(crate) mean: f64,
-    /// Standard deviation of the sample (divided by n - 1); 0 for a single sample.
+    /// The sample standard deviation (with the divisor n - 1); 0 for a single sample.
     pub(crate) deviation: f64,
     pub(crate) median: f64,
     pub(crate) min: f64,
@@ -33,7 +33,7 @@ pub(crate) fn median(samples: &[f64]) -> Option<f64> {
     median_of_sorted(&sorted(samples))
 }
 
-/// Returns the `q`-quantile, by linear interpolation; `q` from 0 to 1.
+/// Returns the `q`-quantile by linear interpolation between samples; `q` is from 0 to 1.
 pub(crate) fn quantile(samples: &[f64], q: f64) -> Option<f64> {
     let sorted = sorted(samples);
     let position = q.clamp(0.0, 1.0) * sorted.len().checked_sub(1)? as f64;
@@ -41,8 +41,8 @@ pub(crate) fn quantile(samples: &[f64], q: f64) -> Option<f64> {
     Some(low + (high - low) * position.fract())
 }
 
-/// Returns the indices of outliers: samples more than three interquartile ranges below the first or above the
-/// third quartile.
+/// Returns the indices of outliers. These are samples below the first or above the third quartile by more
+/// than three times the interquartile range.
 pub(crate) fn outliers(samples: &[f64]) -> Vec<usize> {
     let Some((low, high)) = quantile(samples, 0.25).zip(quantile(samples, 0.75)) else { return Vec::new() };
     let distance = 3.0 * (high - low);
@@ -55,15 +55,14 @@ pub(crate) fn outliers(samples: &[f64]) -> Vec<usize> {
 pub(crate) struct Line {
     pub(crate) slope: f64,
     pub(crate) intercept: f64,
-    /// Coefficient of determination: the fraction of the variance of y that the line explains; 1 if all
-    /// points are on the line.
+    /// Coefficient of determination: the fraction of the variance of y that the line explains.
     pub(crate) r_squared: f64,
-    /// The largest distance of a point from the line, along y.
-    pub(crate) residual: f64,
+    /// The largest vertical distance of a point from the line.
+    pub(crate) max_residual: f64,
 }
 
 impl Line {
-    /// Returns the line that fits the points; `None` unless at least two points differ in x.
+    /// Returns the line that fits the points best; `None` unless at least two points differ in x.
     pub(crate) fn through(points: &[(f64, f64)]) -> Option<Line> {
         let n = points.len() as f64;
         let mean = |coordinate: fn(&(f64, f64)) -> f64| points.iter().map(coordinate).sum::<f64>() / n;
@@ -74,10 +73,10 @@ impl Line {
             return None;
         }
         let slope = xy / xx;
-        let line = Line { slope, intercept: y - slope * x, r_squared: 1.0, residual: 0.0 };
+        let line = Line { slope, intercept: y - slope * x, r_squared: 1.0, max_residual: 0.0 };
         let r_squared = if yy > 0.0 { xy * xy / (xx * yy) } else { 1.0 };
-        let residual = points.iter().map(|p| (p.1 - line.at(p.0)).abs()).fold(0.0, f64::max);
-        Some(Line { r_squared, residual, ..line })
+        let max_residual = points.iter().map(|p| (p.1 - line.at(p.0)).abs()).fold(0.0, f64::max);
+        Some(Line { r_squared, max_residual, ..line })
     }
 
     pub(crate) fn at(&self, x: f64) -> f64 {
@@ -85,8 +84,8 @@ impl Line {
     }
 }
 
-const RESAMPLES: usize = 2_000;
-/// Seed of the pseudo-random numbers: the same samples give the same interval.
+const RESAMPLE_COUNT: usize = 2_000;
+/// Seed of the pseudo-random numbers. It is constant so that the same samples always give the same interval.
 const SEED: u64 = 1;
 
 /// A 95 % confidence interval.
@@ -97,8 +96,8 @@ pub(crate) struct Interval {
 }
 
 impl Interval {
-    /// Returns the interval of the quotient of two medians, by bootstrap. Numerator and denominator are
-    /// resampled independently.
+    /// Returns the confidence interval of the ratio of two medians, by the bootstrap method. The samples of
+    /// numerator and denominator are resampled independently. Returns `None` if it cannot be computed.
     pub(crate) fn of_ratio(numerator: &[f64], denominator: &[f64]) -> Option<Interval> {
         let mut random = Rng::with_seed(SEED);
         Interval::of_resamples(|| {
@@ -112,13 +111,13 @@ impl Interval {
         value < self.low || self.high < value
     }
 
-    fn of_resamples(mut figure: impl FnMut() -> Option<f64>) -> Option<Interval> {
-        let figures = (0..RESAMPLES).map(|_| figure()).collect::<Option<Vec<f64>>>()?;
+    fn of_resamples(mut resampled_figure: impl FnMut() -> Option<f64>) -> Option<Interval> {
+        let figures = (0..RESAMPLE_COUNT).map(|_| resampled_figure()).collect::<Option<Vec<f64>>>()?;
         Some(Interval { low: quantile(&figures, 0.025)?, high: quantile(&figures, 0.975)? })
     }
 }
 
-/// Returns as many random elements of `samples` as it has, drawn with replacement.
+/// Draws random elements of `samples` with replacement, and returns as many as there are samples.
 fn resample(random: &mut Rng, samples: &[f64]) -> Vec<f64> {
     samples.iter().filter_map(|_| random.choice(samples).copied()).collect()
 }
@@ -141,7 +140,7 @@ fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::literature::Published;
+    use crate::literature::PublishedTable;
 
     #[test]
     fn summaries_medians_and_quantiles_are_exact() {
@@ -179,18 +178,18 @@ mod tests {
         assert_eq!(Line::through(&[(1.0, 2.0), (1.0, 3.0)]), None);
         assert_eq!(Line::through(&[(1.0, 2.0)]), None);
         let line = Line::through(&[(0.0, 1.0), (2.0, 5.0)]).unwrap();
-        assert_eq!((line.slope, line.intercept, line.r_squared, line.residual), (2.0, 1.0, 1.0, 0.0));
+        assert_eq!((line.slope, line.intercept, line.r_squared, line.max_residual), (2.0, 1.0, 1.0, 0.0));
         assert_eq!(line.at(3.0), 7.0);
     }
 
-    /// The published lines of the call-and-return series follow from the published series, in every printed
-    /// digit.
+    /// The lines through the published call-and-return series have the published slope and intercept, in
+    /// every printed digit.
     #[test]
     fn published_lines_are_reproduced_from_the_published_series() {
-        let series = Published::of("rtorb00.f1").unwrap();
+        let series = PublishedTable::of("rtorb00.f1").unwrap();
         let mut lines = 0;
         for (id, kind) in [("rtorb00.t1", "float"), ("rtorb00.t2", "record"), ("rtorb00.t3", "na_record")] {
-            let table = Published::of(id).unwrap();
+            let table = PublishedTable::of(id).unwrap();
             for row in &table.rows {
                 let middleware = table.text(row, "middleware").unwrap();
                 let column = match middleware {
@@ -199,7 +198,7 @@ mod tests {
                 };
                 let mut points = series.points("message_size_bytes", &column);
                 if column == "tao_na_record_ms" {
-                    // A single sample each distorts the last two means: the source leaves them out.
+                    // Each of the last two means is distorted by a single sample. The source omits them.
                     points.truncate(9);
                 }
                 let line = Line::through(&points).unwrap();
@@ -214,16 +213,16 @@ mod tests {
         assert_eq!(lines, 9);
     }
 
-    /// The refitted lines, also those of the one-way series, follow from the published series.
+    /// All lines in the table of refitted lines are lines through the published series.
     #[test]
     fn refitted_lines_are_reproduced_from_the_published_series() {
-        let refit = Published::of("rtorb00.refit").unwrap();
+        let refit = PublishedTable::of("rtorb00.refit").unwrap();
         let figures = [("figure 1", "rtorb00.f1"), ("figure 6", "rtorb00.f6")];
         let mut lines = 0;
         for row in &refit.rows {
             let Some(from) = refit.text(row, "series_from") else { continue };
             let (_, id) = figures.iter().find(|(name, _)| *name == from).unwrap_or_else(|| panic!("{from}"));
-            let series = Published::of(id).unwrap();
+            let series = PublishedTable::of(id).unwrap();
             let column = match (refit.text(row, "middleware").unwrap(), refit.text(row, "data_type")) {
                 ("Socket", _) => "socket_ms".to_owned(),
                 (orb, kind) => {
@@ -242,7 +241,7 @@ mod tests {
                 ("refit_slope_ms_per_byte", format!("{:.8}", line.slope)),
                 ("refit_intercept_ms", format!("{:.6}", line.intercept)),
                 ("r_squared", format!("{:.6}", line.r_squared)),
-                ("largest_residual_ms", format!("{:.4}", line.residual)),
+                ("largest_residual_ms", format!("{:.4}", line.max_residual)),
             ];
             for (name, figure) in shown {
                 assert_eq!(Some(figure.as_str()), refit.text(row, name), "{from} {column} {name}");

@@ -1,4 +1,4 @@
-//! Resources that processes use, and the limit of open files.
+//! The resources that processes use, and the limit of open files.
 
 use std::fs;
 
@@ -16,8 +16,8 @@ pub(crate) fn memory_bytes(process: u32) -> anyhow::Result<u64> {
     resident_bytes(process)
 }
 
-/// Returns the resident memory of a process in bytes. Unlike [`memory_bytes`], for which the kernel walks all
-/// pages, it does not disturb the process.
+/// Returns the resident memory of a process in bytes. It does not disturb the process: the kernel keeps this
+/// number, whereas it must walk all pages of the process to compute the PSS for [`memory_bytes`].
 pub(crate) fn resident_bytes(process: u32) -> anyhow::Result<u64> {
     let path = format!("/proc/{process}/status");
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
@@ -36,13 +36,14 @@ pub(crate) fn thread_count(process: u32) -> anyhow::Result<u64> {
     field(&text, "Threads:").with_context(|| format!("{path} has no Threads"))
 }
 
+/// Returns the first number of the line that begins with `name`.
 fn field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Raises the limit of open files to the hard limit, for this process and those that it starts. Returns the
-/// resulting limit.
+/// Raises the limit of open files to the hard limit, for this process and the processes that it starts.
+/// Returns the limit that is then in effect.
 pub(crate) fn raise_open_file_limit() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };

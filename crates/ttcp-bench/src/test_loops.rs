@@ -1,11 +1,10 @@
-//! The test loops, generic over the calls of a peer.
+//! The test loops, generic over the calls of a peer (a client and a server of the same middleware).
 //!
 //! A client supplies closures that make one call each; the loops add warm-up, counting, clocks and the
 //! report. The loops are the same for all built-in peers, so that their results are comparable. All dispatch
-//! is static, so that the loops add no cost to a call. A blocking peer passes [`std::future::ready`] values.
+//! is static, so that a call has no extra cost. Closures of blocking clients return [`std::future::ready`].
 //!
-//! The returned futures are `Send` if the closures and the futures they return are `Send`. Therefore they can
-//! run in a spawned task.
+//! The returned futures are `Send` if the closures and their futures are, and can then run in a spawned task.
 
 use std::fs::File;
 use std::future::Future;
@@ -20,15 +19,15 @@ use futures_util::stream::FuturesUnordered;
 use crate::report::Report;
 use crate::work::Work;
 
-/// A test fails if the server confirms nothing new for this long.
+/// A test fails if the server confirms no further bytes or calls for this long.
 const PROGRESS_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Test `ttcp`: calls `send`, one buffer of `work.payload_bytes()` user bytes each, until `work.total` bytes
-/// are sent. Then it calls `sync` until all of them are confirmed: a server that reorders requests may run
-/// `sync` before the last oneways. A warm-up with a tenth of the bytes is not counted.
+/// The test `ttcp`: calls `send`, which sends a buffer of `work.payload_bytes()` bytes, until `work.total`
+/// bytes are sent. Then it calls `sync` until all of them are confirmed, because a server that reorders
+/// requests may run `sync` before the last oneways. A warm-up with a tenth of the bytes is not counted.
 ///
 /// # Errors
-/// A call fails; the server confirms too many bytes, or no further ones for 10 seconds.
+/// A call fails, or the server confirms too many bytes, or it confirms no further bytes for 10 seconds.
 pub async fn ttcp<S, SF, Y, YF, E>(
     peer: &str,
     work: &Work,
@@ -42,16 +41,16 @@ where
     YF: Future<Output = Result<u64, E>>,
     E: Into<anyhow::Error>,
 {
-    // Discard what an earlier client may have left uncounted.
+    // Discard the bytes that the server has received from earlier clients but not reported.
     sync().await.map_err(Into::into)?;
     let bytes = work.payload_bytes();
     flood(bytes, work.total / 10, &mut send, &mut sync).await?;
     let flooded = flood(bytes, work.total, &mut send, &mut sync).await?;
-    Ok(Report::flood(peer, work, flooded.bytes, flooded.time, flooded.syncs))
+    Ok(Report::flood(peer, work, flooded.bytes, flooded.time, flooded.sync_calls))
 }
 
-/// Tests `ping`, `demux` and `echo`: makes `work.calls()` calls, one at a time, and measures the time of each
-/// call. The time includes dropping the result. A warm-up with a tenth of the calls is not counted.
+/// The tests `ping`, `demux`, `echo` and `objects`: makes `work.calls()` calls, one at a time, and measures
+/// the time of each, including dropping the result. A warm-up with a tenth of the calls is not counted.
 pub async fn latency<C, CF, T, E>(peer: &str, work: &Work, mut call: C) -> anyhow::Result<Report>
 where
     C: FnMut() -> CF,
@@ -73,8 +72,8 @@ where
     Ok(Report::latency(peer, work, samples))
 }
 
-/// Test `pipeline`: makes `work.calls()` calls, `work.depth` outstanding at a time, all within the calling
-/// task. A warm-up with a tenth of the calls is not counted.
+/// The test `pipeline`: makes `work.calls()` calls in the calling task, of which `work.depth` are outstanding
+/// at any time. A warm-up with a tenth of the calls is not counted.
 pub async fn pipeline<C, CF, E>(peer: &str, work: &Work, call: C) -> anyhow::Result<Report>
 where
     C: Fn() -> CF,
@@ -87,22 +86,22 @@ where
     Ok(Report::pipeline(peer, work, None, start.elapsed()))
 }
 
-/// The counts of a server since the previous query.
+/// The numbers of calls to interfaces with very many operations since the previous query.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Calls of the last operations of the interfaces with very many operations.
+    /// Number of calls to the last operations of these interfaces.
     pub last: u64,
-    /// Calls of all other operations of these interfaces.
+    /// Number of calls to all other operations of these interfaces.
     pub others: u64,
 }
 
-/// Test `last`: calls the last operation of an interface `work.calls()` times, one call after the other. Then
-/// it queries `tally` until all calls are counted: a server that reorders requests may answer before the last
-/// oneways have run. A warm-up with a tenth of the calls is not counted.
+/// The test `last`: calls the last operation of an interface `work.calls()` times, one call after the other.
+/// Then it queries `tally` until all calls are counted, because a server that reorders requests may answer
+/// before the last oneways have run. A warm-up with a tenth of the calls is not counted.
 ///
 /// # Errors
-/// A call fails; the server counts calls of another operation, too many calls, or no further one for 10
-/// seconds.
+/// A call fails, or the server counts a call to another operation, or too many calls, or no further calls for
+/// 10 seconds.
 pub async fn last<C, CF, Y, YF, E>(
     peer: &str,
     work: &Work,
@@ -116,19 +115,19 @@ where
     YF: Future<Output = Result<Tally, E>>,
     E: Into<anyhow::Error>,
 {
-    // Discard what an earlier client may have left uncounted.
+    // Discard the calls that the server has counted for earlier clients but not reported.
     tally().await.map_err(Into::into)?;
     call_counted((work.calls() / 10).max(1), &mut call, &mut tally).await?;
     let times = call_counted(work.calls(), &mut call, &mut tally).await?;
     Ok(Report::last(peer, work, work.calls().into(), times))
 }
 
-/// Returns the byte at position `i` of test buffers: the lowercase letters in a cycle.
+/// Returns the byte at index `i` of test buffers, which repeat the lowercase letters.
 pub fn pattern(i: usize) -> u8 {
     b'a' + (i % 26) as u8
 }
 
-/// Exit code of a server with `--check` that received unexpected contents.
+/// The exit code of a server with `--check` that received wrong contents.
 pub const EXIT_MISMATCH: i32 = 4;
 
 /// Returns the message that a server prints before it exits with [`EXIT_MISMATCH`].
@@ -137,7 +136,7 @@ pub fn format_mismatch(element_type: &str, index: usize, len: usize) -> String {
     format!("contents differ: element {index} of a sequence of {len} ({element_type}) is not what was sent")
 }
 
-/// Writes the times of calls to a file, nanoseconds, one per line.
+/// Writes the times of calls in nanoseconds to a file, one per line.
 pub(crate) fn write_samples(path: &Path, samples: &[Duration]) -> io::Result<()> {
     let mut file = BufWriter::new(File::create(path)?);
     for sample in samples {
@@ -149,10 +148,10 @@ pub(crate) fn write_samples(path: &Path, samples: &[Duration]) -> io::Result<()>
 struct FloodResult {
     bytes: u64,
     time: Duration,
-    syncs: u32,
+    sync_calls: u32,
 }
 
-/// Sends at least `total` bytes, and waits until all are confirmed.
+/// Sends at least `total` bytes in buffers of `bytes` bytes, and waits until all are confirmed.
 async fn flood<SF, YF, E>(
     bytes: u64,
     total: u64,
@@ -170,25 +169,26 @@ where
         send().await.map_err(Into::into)?;
         sent += bytes;
     }
-    let (mut confirmed, mut syncs, mut progress) = (0, 0, Instant::now());
+    let (mut confirmed, mut sync_calls, mut last_progress) = (0, 0, Instant::now());
     while confirmed < sent {
         let more = sync().await.map_err(Into::into)?;
         confirmed += more;
-        syncs += 1;
+        sync_calls += 1;
         if more > 0 {
-            progress = Instant::now();
-        } else if progress.elapsed() > PROGRESS_TIMEOUT {
+            last_progress = Instant::now();
+        } else if last_progress.elapsed() > PROGRESS_TIMEOUT {
             break;
         }
     }
     let time = start.elapsed();
     if confirmed != sent {
-        bail!("sent {sent} bytes, {confirmed} confirmed after {syncs} syncs");
+        bail!("{sent} bytes were sent, but the server confirmed {confirmed} ({sync_calls} sync calls)");
     }
-    Ok(FloodResult { bytes: confirmed, time, syncs })
+    Ok(FloodResult { bytes: confirmed, time, sync_calls })
 }
 
-/// Makes `calls` calls. Returns the time until the last call returned, and until the server had counted all.
+/// Makes `calls` calls. Returns the time until the last call returned, and the time until the server had
+/// counted all.
 async fn call_counted<CF, YF, E>(
     calls: u32,
     call: &mut impl FnMut() -> CF,
@@ -204,22 +204,22 @@ where
         call().await.map_err(Into::into)?;
     }
     let called = start.elapsed();
-    let (mut sum, mut progress) = (Tally::default(), Instant::now());
+    let (mut sum, mut last_progress) = (Tally::default(), Instant::now());
     loop {
         let more = tally().await.map_err(Into::into)?;
         sum.last += more.last;
         sum.others += more.others;
         if more.last > 0 {
-            progress = Instant::now();
+            last_progress = Instant::now();
         }
-        if sum.others > 0 || sum.last >= calls.into() || progress.elapsed() > PROGRESS_TIMEOUT {
+        if sum.others > 0 || sum.last >= calls.into() || last_progress.elapsed() > PROGRESS_TIMEOUT {
             break;
         }
     }
     let confirmed = start.elapsed();
     if sum != (Tally { last: calls.into(), others: 0 }) {
         bail!(
-            "the last operation was called {calls} times, but the server counted {} calls of it and {} of others",
+            "the last operation was called {calls} times, but the server counted {} calls to it and {} to others",
             sum.last,
             sum.others
         );
@@ -227,8 +227,8 @@ where
     Ok([called, confirmed])
 }
 
-/// Runs `depth` concurrent loops, each with its share of the calls. Nothing is allocated per call, and only
-/// loops whose reply has arrived are polled.
+/// Runs `depth` concurrent loops, each with its share of the calls. No memory is allocated per call, and only
+/// the loops whose replies have arrived are polled.
 async fn call_concurrently<CF, E>(depth: u32, calls: u32, call: &impl Fn() -> CF) -> Result<(), E>
 where
     CF: Future<Output = Result<(), E>>,
@@ -299,7 +299,8 @@ mod tests {
     #[test]
     fn too_many_confirmed_bytes_are_an_error() {
         let error = complete(ttcp("t", &work(Test::Ttcp), || ready(io::Result::Ok(())), || ready(Ok(5000))));
-        assert_eq!(error.unwrap_err().to_string(), "sent 192 bytes, 5000 confirmed after 1 syncs");
+        let message = "192 bytes were sent, but the server confirmed 5000 (1 sync calls)";
+        assert_eq!(error.unwrap_err().to_string(), message);
     }
 
     #[test]
@@ -342,7 +343,7 @@ mod tests {
             pending.set(pending.get() + 1);
             ready(io::Result::Ok(()))
         };
-        // Counts half of the pending oneways at a time, as if the query had overtaken the rest.
+        // Each query reports half of the pending oneways, as if it had overtaken the others.
         let tally = || {
             let some = pending.get().div_ceil(2).min(30);
             pending.set(pending.get() - some);
@@ -362,8 +363,8 @@ mod tests {
             result.unwrap_err().to_string()
         };
         let message = "the last operation was called 4 times, but the server counted";
-        assert_eq!(error(Tally { last: 3, others: 1 }), format!("{message} 3 calls of it and 1 of others"));
-        assert_eq!(error(Tally { last: 5, others: 0 }), format!("{message} 5 calls of it and 0 of others"));
+        assert_eq!(error(Tally { last: 3, others: 1 }), format!("{message} 3 calls to it and 1 to others"));
+        assert_eq!(error(Tally { last: 5, others: 0 }), format!("{message} 5 calls to it and 0 to others"));
     }
 
     #[test]

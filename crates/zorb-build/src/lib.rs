@@ -30,9 +30,11 @@ pub struct Config {
     compiler: Compiler,
     options: Options,
     files: Vec<PathBuf>,
-    folder: Option<PathBuf>,
-    output: Option<String>,
+    out_dir: Option<PathBuf>,
+    output_name: Option<String>,
+    /// The Rust paths of IDL names. The path of the crate `zorb` has an empty IDL name.
     paths: Vec<(String, String)>,
+    /// The patterns of types, and the traits that these types derive.
     derive: Vec<(String, String)>,
     no_warnings: bool,
 }
@@ -43,7 +45,7 @@ impl Config {
         Config::default()
     }
 
-    /// Adds a file. All files are compiled together, in order: later ones see earlier definitions.
+    /// Adds a file. All files are compiled together, and each can use definitions of earlier ones.
     pub fn file(mut self, path: impl Into<PathBuf>) -> Self {
         self.files.push(path.into());
         self
@@ -74,20 +76,21 @@ impl Config {
         self
     }
 
-    /// Declares references that are never nil: a scoped name, or a prefix of such names followed by `*`.
+    /// Declares that references are never nil. `pattern` is a scoped name, or a prefix of such names followed
+    /// by `*`.
     pub fn non_nil(mut self, pattern: impl Into<String>) -> Self {
         self.options.non_nil.push(pattern.into());
         self
     }
 
     /// Makes all structs, exceptions, unions and enums derive a trait. `path` is the path of the derive
-    /// macro, such as `serde::Serialize`. Traits that zorb implements or derives itself are not derived
-    /// again.
+    /// macro, such as `serde::Serialize`. Traits that zorb implements or derives itself are left out.
     pub fn derive(self, path: impl Into<String>) -> Self {
         self.derive_for("*", path)
     }
 
-    /// Like [`derive`](Self::derive), for types named by a scoped name, or a prefix of names and `*`.
+    /// Makes some structs, exceptions, unions and enums derive a trait, like [`derive`](Self::derive).
+    /// `pattern` is a scoped name, or a prefix of such names followed by `*`.
     pub fn derive_for(mut self, pattern: impl Into<String>, path: impl Into<String>) -> Self {
         self.derive.push((pattern.into(), path.into()));
         self
@@ -119,20 +122,21 @@ impl Config {
         self
     }
 
-    /// Makes the interpreter of the ORB marshal all types and all values in calls, instead of compiled code.
+    /// Makes an interpreter of the ORB marshal all types and all values in calls, instead of generated code.
     pub fn interpretive(self) -> Self {
         self.interpretive_of("*")
     }
 
-    /// Makes the interpreter of the ORB marshal some types, or the values in the calls of some interfaces.
+    /// Makes an interpreter of the ORB marshal some types, or the values in the calls of some interfaces.
     /// `pattern` is a scoped name, or a prefix of such names followed by `*`.
     pub fn interpretive_of(mut self, pattern: impl Into<String>) -> Self {
         self.options.interpretive.push(pattern.into());
         self
     }
 
-    /// Makes the interpreter of the ORB marshal some types for a number of uses, at least 1. Then compiled
-    /// code is used. `pattern` is a scoped name, or a prefix of such names followed by `*`.
+    /// Makes an interpreter of the ORB marshal some types for their first `uses` uses, which must be at least
+    /// 1. Generated code marshals them afterwards. `pattern` is a scoped name, or a prefix of such names
+    /// followed by `*`.
     pub fn adaptive_of(mut self, pattern: impl Into<String>, uses: u32) -> Self {
         self.options.adaptive.push((pattern.into(), uses));
         self
@@ -151,8 +155,8 @@ impl Config {
         self
     }
 
-    /// Sets how included definitions are treated for which [`external`](Self::external) sets no path. By
-    /// default code is generated for them.
+    /// Sets how included definitions are treated if [`external`](Self::external) sets no path for them. By
+    /// default, code is generated for them.
     pub fn include_policy(mut self, policy: IncludePolicy) -> Self {
         self.options.include_policy = policy;
         self
@@ -179,13 +183,13 @@ impl Config {
 
     /// Sets the output folder, by default the value of the environment variable `OUT_DIR`, which cargo sets.
     pub fn out_dir(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.folder = Some(folder.into());
+        self.out_dir = Some(folder.into());
         self
     }
 
     /// Sets the name of the output file without `.rs`, by default that of the first IDL file.
     pub fn output(mut self, name: impl Into<String>) -> Self {
-        self.output = Some(name.into());
+        self.output_name = Some(name.into());
         self
     }
 
@@ -196,7 +200,7 @@ impl Config {
     /// The IDL or the options have errors, or a file cannot be read or written. The message contains all
     /// errors.
     pub fn compile(self) -> Result<(), Error> {
-        let folder = match (&self.folder, std::env::var_os("OUT_DIR")) {
+        let folder = match (&self.out_dir, std::env::var_os("OUT_DIR")) {
             (Some(folder), _) => folder.clone(),
             (None, Some(folder)) => folder.into(),
             (None, None) => {
@@ -262,7 +266,7 @@ impl Config {
             cargo_lines.extend(warning_lines(&model, &emitted.warnings));
         }
         let mut file: syn::File = syn::parse2(emitted.tokens).map_err(|error| {
-            Error(format!("the generated code is not valid Rust; this is a bug of zorb: {error}"))
+            Error(format!("the generated code is not valid Rust; this is a bug in zorb: {error}"))
         })?;
         // Clippy ignores code from macros, but not the same code in a file.
         for item in &mut file.items {
@@ -283,7 +287,7 @@ impl Config {
             .first()
             .ok_or_else(|| Error("there is no IDL file; add one with `file`".to_owned()))?;
         let stem = || first.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        self.output
+        self.output_name
             .clone()
             .or_else(stem)
             .ok_or_else(|| Error(format!("`{}` is not the name of a file", first.display())))
@@ -298,7 +302,7 @@ pub struct Output {
     pub name: String,
     /// The content of the file.
     pub rust: String,
-    /// Lines to print for cargo, about files to watch and warnings.
+    /// Lines to print for cargo, which name the files to watch and contain the warnings.
     pub cargo: Vec<String>,
 }
 
@@ -330,7 +334,6 @@ fn parse_path(text: &str) -> Result<proc_macro2::TokenStream, Error> {
     tokens.filter(is_path).ok_or_else(|| Error(format!("`{text}` is not a Rust path")))
 }
 
-/// Formats each warning as one line for cargo.
 fn warning_lines(model: &Model, warnings: &Diagnostics) -> impl Iterator<Item = String> {
     warnings.iter().map(|warning| {
         let location = warning.span().map(|span| format!("{}: ", model.sources().position(span)));
@@ -338,7 +341,7 @@ fn warning_lines(model: &Model, warnings: &Diagnostics) -> impl Iterator<Item = 
     })
 }
 
-/// Writes a file unless it already has this content. Otherwise cargo would rebuild the crate without need.
+/// Writes a file, unless it already has this content, because cargo compiles the crate again after a write.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
     if std::fs::read(path).is_ok_and(|content| content == text.as_bytes()) {
         return Ok(());

@@ -16,10 +16,10 @@ use zorb::dynamic::{DynError, DynamicException, Idl, Interface, Mode, OperationI
 use zorb::prelude::*;
 use zorb::{ObjectRef, TypeCode};
 
-use crate::client::{Client, block_on};
+use crate::client::{ClientOptions, block_on};
 use crate::failure::{Verdict, verdict_of_dynamic};
 use crate::limits::with_program_options;
-use crate::login::Login;
+use crate::login::LoginOptions;
 use crate::output::{Node, Output, Tone, escaped_json, printable};
 use crate::target;
 use interface::CallNames;
@@ -45,12 +45,12 @@ pub(crate) struct CallArgs {
     /// The object: IOR:, corbaloc:, corbaname: or file:, a file that contains one, or - for standard input
     #[arg(value_name = "REFERENCE")]
     target: String,
-    /// OPERATION, INTERFACE.OPERATION, or an attribute; lists all operations if it is missing or only
-    /// INTERFACE. INTERFACE has the form Bank::Account, or is a repository id
+    /// The operation or attribute: NAME or INTERFACE.NAME. INTERFACE is a name such as Bank::Account, or a
+    /// repository id. If it is missing or only an INTERFACE, all operations are listed
     #[arg(value_name = "OPERATION")]
     operation: Option<String>,
-    /// Arguments: an object by name, an array by position, or a single value; @FILE reads them from a file,
-    /// and - from standard input
+    /// The arguments: an object (by name), an array (by position), or a single value; @FILE reads them from a
+    /// file, and - from standard input
     #[arg(value_name = "JSON")]
     arguments: Option<String>,
     /// Print a skeleton of the arguments of OPERATION as JSON, without a call
@@ -59,9 +59,9 @@ pub(crate) struct CallArgs {
     #[command(flatten)]
     idl: IdlArgs,
     #[command(flatten)]
-    login: Login,
+    login: LoginOptions,
     #[command(flatten)]
-    client: Client,
+    client: ClientOptions,
 }
 
 /// The source of the interface.
@@ -96,31 +96,31 @@ pub(crate) fn run(args: &CallArgs, output: &Output) -> anyhow::Result<Verdict> {
         }
         let object: ObjectRef = orb.resolve_unchecked(&url).await?;
         let sources = (idl.as_ref(), args.idl.repository.as_deref());
-        let named = CallTarget::find(&orb, &object, args.operation.as_deref(), sources, output).await?;
-        let Some(name) = named.operation else {
+        let target = CallTarget::find(&orb, &object, args.operation.as_deref(), sources, output).await?;
+        let Some(name) = target.operation else {
             anyhow::ensure!(
                 !args.template,
-                "--template needs an operation of the interface; {}",
-                operation_list(&named.interface)
+                "--template requires an operation, but only an interface is given; {}",
+                operation_list(&target.interface)
             );
-            output.show(&signatures(&named.interface), |operations| {
+            output.show(&signatures(&target.interface), |operations| {
                 let lines = operations.iter().map(|operation| Node::new(operation.clone(), ""));
-                vec![Node::new(printable(named.interface.id()), "").children(lines)]
+                vec![Node::new(printable(target.interface.id()), "").children(lines)]
             })?;
             return Ok(Verdict::Good);
         };
         if args.template {
-            // For an attribute, this finds the operation that sets it, because only this one has an argument.
-            let operation = find_operation(&named.interface, name, true, idl.as_ref())?;
+            // For an attribute, find the operation that sets it, because only this operation has an argument.
+            let operation = find_operation(&target.interface, name, true, idl.as_ref())?;
             let skeleton = RawValue::from_string(template::skeleton(input_params(&operation))?)?;
             output.show(&skeleton, |skeleton| vec![Node::lines("", escaped_json(skeleton.get()).lines())])?;
             return Ok(Verdict::Good);
         }
-        let operation = find_operation(&named.interface, name, arguments.is_some(), idl.as_ref())?;
+        let operation = find_operation(&target.interface, name, arguments.is_some(), idl.as_ref())?;
         let request = create_request(&object, &operation, arguments.as_deref())?;
         let result = if operation.oneway {
             let sent = match request.send_oneway().await {
-                // Otherwise the process could end before the message is sent.
+                // Without the flush, the process could end before the message is sent.
                 Ok(()) => object.flush().await,
                 Err(error) => Err(error),
             };
@@ -139,7 +139,7 @@ pub(crate) fn run(args: &CallArgs, output: &Output) -> anyhow::Result<Verdict> {
             output.remark(&text);
             if error.kind == SystemExceptionKind::ImpLimit && with_program_options(&text) == text {
                 output.remark(
-                    "this is a limit of the server; `zorb serve` has the option --max-message SIZE too",
+                    "this is a limit of the server; for `zorb serve`, the option --max-message SIZE increases it",
                 );
             }
         }
@@ -148,15 +148,14 @@ pub(crate) fn run(args: &CallArgs, output: &Output) -> anyhow::Result<Verdict> {
     })
 }
 
-/// The interface with which an object is called, and the name of the operation, if it is given.
+/// The interface with which an object is called, and the name of the operation, if the user has given one.
 pub(crate) struct CallTarget<'a> {
     pub(crate) interface: Arc<Interface>,
     pub(crate) operation: Option<&'a str>,
 }
 
 impl<'a> CallTarget<'a> {
-    /// Interprets `text`, which is OPERATION, INTERFACE.OPERATION or INTERFACE, with IDL or an interface
-    /// repository.
+    /// Interprets OPERATION, INTERFACE.OPERATION or INTERFACE, with IDL or an interface repository.
     pub(crate) async fn find(
         orb: &Orb,
         object: &ObjectRef,
@@ -169,7 +168,7 @@ impl<'a> CallTarget<'a> {
         if let Some(remark) = &remark {
             output.remark(remark);
         }
-        // The name of an interface outside of modules looks like that of an operation.
+        // The name of an interface outside of modules looks like the name of an operation.
         if let (Some(idl), Some(name)) = (idl, names.operation)
             && find_operation(&interface, name, false, None).is_err()
             && let Some(other) = idl.interface(name)
@@ -215,7 +214,7 @@ impl IdlArgs {
     }
 }
 
-/// Returns an exception as JSON. A reason in it mentions the options of this program.
+/// Returns an exception as JSON. Its reason mentions options of this program, not of the library.
 fn exception_json(exception: &DynamicException) -> Result<String, DynError> {
     let json = exception.to_json()?;
     Ok(match exception {
@@ -224,8 +223,7 @@ fn exception_json(exception: &DynamicException) -> Result<String, DynError> {
     })
 }
 
-/// Returns the declarations of all operations and attributes in IDL. They are escaped, because they may come
-/// from an interface repository.
+/// Returns the IDL declarations of all operations and attributes. Their names are escaped.
 fn signatures(interface: &Interface) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for ancestor in interface.lineage() {
@@ -260,7 +258,7 @@ fn signature(operation: &OperationInfo) -> String {
     OneLine::new(&text).to_string()
 }
 
-/// Returns the name of a type as in IDL. For a definition this is the scoped name.
+/// Returns the name of a type as in IDL. For a type with a definition, this is the scoped name.
 fn type_name(code: &TypeCode) -> String {
     match code.id() {
         Ok(id) => {
@@ -271,14 +269,14 @@ fn type_name(code: &TypeCode) -> String {
 }
 
 /// Returns the scoped name in a repository id, without prefixes: `Bank::Account` for `IDL:Bank/Account:1.0`.
-/// `None` if the id has another form.
+/// Returns `None` if the id has another format.
 pub(crate) fn scoped_name(id: &str) -> Option<String> {
     let (path, _) = id.strip_prefix("IDL:")?.rsplit_once(':')?;
     Some(path.split('/').filter(|scope| !scope.contains('.')).collect::<Vec<_>>().join("::"))
 }
 
-/// Returns the operation with this name, or the operation that sets (if `has_arguments`) or gets the
-/// attribute with this name.
+/// Returns the operation with this name. For the name of an attribute, returns the operation that sets it if
+/// `has_arguments` is true, and the operation that gets it otherwise.
 pub(crate) fn find_operation(
     interface: &Interface,
     name: &str,
@@ -291,7 +289,7 @@ pub(crate) fn find_operation(
         return Ok(found.clone());
     }
     if interface.find(&get).is_some() {
-        bail!("{name} is readonly");
+        bail!("the attribute {name} is readonly");
     }
     let others = idl.map(|idl| interface::operations_named(idl, name)).unwrap_or_default();
     let others = match others.is_empty() {
@@ -317,8 +315,7 @@ pub(crate) fn read_arguments(text: &str) -> anyhow::Result<String> {
     }
 }
 
-/// Converts arguments to a JSON object with the names of the parameters. The texts of the values are not
-/// changed.
+/// Converts arguments to a JSON object with the names of the parameters. Keeps the text of values.
 fn arguments_by_name(operation: &OperationInfo, json: &str) -> anyhow::Result<String> {
     let names: Vec<&str> = input_params(operation).map(|(name, _)| name).collect();
     let values: Vec<&RawValue> = match json.trim_start().chars().next() {
@@ -397,7 +394,7 @@ mod tests {
         assert_eq!(found("owner", false).unwrap(), "_get_owner");
         assert_eq!(found("limit", true).unwrap(), "_set_limit");
         assert_eq!(found("_get_limit", false).unwrap(), "_get_limit");
-        assert_eq!(found("owner", true).unwrap_err().to_string(), "owner is readonly");
+        assert_eq!(found("owner", true).unwrap_err().to_string(), "the attribute owner is readonly");
         let unknown = found("deposits", false).unwrap_err().to_string();
         assert!(unknown.contains("double deposit(in double amount, in Bank::Coins coins, out string note) raises (Bank::Broke);"), "{unknown}");
         assert!(

@@ -48,7 +48,7 @@ pub(crate) enum Command {
     Call(Deferred<CallArgs>),
     /// Calls an operation repeatedly, and measures throughput and latencies
     Load(Deferred<LoadArgs>),
-    /// Runs a server for any IDL, whose objects answer according to a script
+    /// Runs a server for any IDL; its objects answer according to a script
     Serve(Deferred<ServeArgs>),
     /// Prints the calls between clients and servers, from a packet capture or as a proxy
     Sniff(Deferred<SniffArgs>),
@@ -103,7 +103,7 @@ fn command() -> clap::Command {
         })
         .mut_subcommand("names", |names| {
             names.mut_subcommands(|command| match command.get_name() {
-                // These commands use no naming service, so the global option does not apply.
+                // These commands do not call a naming service. The option has no meaning for them.
                 "serve" | "repair" => command
                     .arg(clap::Arg::new("service").long("service").hide(true).value_parser(reject_service)),
                 _ => command,
@@ -112,7 +112,7 @@ fn command() -> clap::Command {
 }
 
 fn reject_service(_: &str) -> Result<String, String> {
-    Err("this command calls no naming service".to_owned())
+    Err("this command does not call a naming service".to_owned())
 }
 
 pub(crate) fn manual(folder: &Path) -> anyhow::Result<()> {

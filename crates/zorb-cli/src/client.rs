@@ -20,7 +20,7 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Options of all commands that call objects.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Connecting")]
-pub(crate) struct Client {
+pub(crate) struct ClientOptions {
     /// The timeout of each call, and of each connection attempt
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = options::duration)]
     pub(crate) timeout: Duration,
@@ -36,7 +36,7 @@ pub(crate) struct Client {
     /// A PEM file with the private key of the client certificate
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Accept certificates whose host names differ from the address, which are common in CORBA
+    /// Accept server certificates that are not valid for the called host, which is common in CORBA
     #[arg(long, requires = "tls_ca")]
     tls_any_name: bool,
     #[command(flatten)]
@@ -46,19 +46,19 @@ pub(crate) struct Client {
 fn init_ref(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, url)) if !name.is_empty() && !url.is_empty() => Ok((name.to_owned(), url.to_owned())),
-        _ => Err("not NAME=URL, such as NameService=corbaloc::1.2@example.org/NameService".to_owned()),
+        _ => Err("must be NAME=URL, such as NameService=corbaloc::1.2@example.org/NameService".to_owned()),
     }
 }
 
-impl Client {
-    /// Returns whether all options have their defaults. Ignores --max-message, which servers have too.
+impl ClientOptions {
+    /// Returns whether all options have their defaults, except --max-message, which servers also have.
     pub(crate) fn is_default(&self) -> bool {
         let Self { timeout, init_ref, tls_ca, tls_cert, tls_key, tls_any_name, size: _ } = self;
         let files = tls_ca.is_some() || tls_cert.is_some() || tls_key.is_some();
         *timeout == DEFAULT_TIMEOUT && init_ref.is_empty() && !files && !tls_any_name
     }
 
-    /// Creates an ORB that does not listen, and calls with these credentials.
+    /// Creates an ORB that does not listen. Its calls use these credentials.
     pub(crate) async fn orb(&self, credentials: Option<Credentials>) -> anyhow::Result<Orb> {
         let mut builder =
             self.size.apply(Orb::builder().timeout(self.timeout).connect_timeout(self.timeout))?;
@@ -90,13 +90,13 @@ pub(crate) fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> an
     runtime.context("cannot start the runtime")?.block_on(future)
 }
 
-/// Returns a future that waits for Ctrl-C or SIGTERM. Signals are caught from this call on. It must precede
-/// the output that announces a service, because a signal may follow at once. A second signal kills the
-/// process.
+/// Returns a future that waits for Ctrl-C or SIGTERM. A second signal ends the process.
+///
+/// Call this before the output that announces a service, because a signal may follow at once.
 pub(crate) fn termination_signal() -> anyhow::Result<impl Future<Output = ()>> {
     let signal = zorb::signal::Shutdown::new().context("cannot wait for signals")?;
     Ok(async move {
-        // Cannot fail: the handler is installed.
+        // This cannot fail, because the handlers are already installed.
         let _ = signal.await;
     })
 }

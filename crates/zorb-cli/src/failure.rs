@@ -17,6 +17,7 @@ pub(crate) enum Verdict {
     Bad = 1,
     /// The command line is wrong.
     Usage = 2,
+    /// The answer is not known, for example because the server cannot be reached.
     Unknown = 3,
 }
 
@@ -96,8 +97,8 @@ pub(crate) fn verdict_of_dynamic(exception: &DynamicException) -> Verdict {
     }
 }
 
-/// Returns the verdict for a system exception. It is unknown if the ORB of this process raised the exception
-/// because there was no answer.
+/// Returns the verdict for a system exception. The verdict is [`Verdict::Unknown`] if the ORB of this process
+/// raised the exception because there was no answer.
 pub(crate) fn verdict_of_exception(error: &SystemException) -> Verdict {
     let is_from_server = error.source().is_some_and(|source| source.is::<RaisedBy>());
     let means_no_answer = matches!(

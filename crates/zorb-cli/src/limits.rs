@@ -1,18 +1,17 @@
-//! `--max-message`, the maximum size of messages, and the replacement of library options in error messages by
-//! options of this program.
+//! The option `--max-message`, and the replacement of library options in error messages.
 
 use std::borrow::Cow;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use zorb::{Limits, OrbBuilder};
 
-/// The maximum size of a GIOP message, whose size field has 32 bits.
-const MAX_GIOP_SIZE: usize = u32::MAX as usize;
+/// The maximum size of a GIOP message. The field for the size has 32 bits.
+const MAX_GIOP_BYTES: usize = u32::MAX as usize;
 /// The default of `OrbBuilder::max_receive_memory`.
 const DEFAULT_RECEIVE_MEMORY: usize = 256 << 20;
 
-/// The maximum number of bytes in memory for each byte of a message. A boolean takes 32 bytes in a tree of
-/// values, and a struct of one boolean takes 64.
+/// The maximum number of bytes in memory for each byte of a message. In a decoded value, a boolean takes 32
+/// bytes, and a struct of one boolean takes 64 bytes.
 const DECODED_BYTES_PER_BYTE: usize = 64;
 
 /// The option `--max-message`, which all commands have.
@@ -24,6 +23,7 @@ pub(crate) struct MaxMessage {
     max_message: Option<usize>,
 }
 
+/// The value of the option `--max-message`, as a part of the options of a command.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct MessageSize {
     pub(crate) max_message: Option<usize>,
@@ -62,8 +62,7 @@ impl MessageSize {
     }
 }
 
-/// Raises the limits that a message of this size could exceed, whole or in fragments, when it is received or
-/// decoded.
+/// Raises the limits that receiving or decoding a message of this size could exceed.
 fn raise_limits(mut limits: Limits, size: usize) -> Limits {
     limits.max_message_size = size;
     for (limit, needed) in [
@@ -76,7 +75,7 @@ fn raise_limits(mut limits: Limits, size: usize) -> Limits {
     limits
 }
 
-/// Parses a size such as `65536`, `512K`, `64M`, `1G`; `MiB` and `MB` are `M`.
+/// Parses a size such as `65536`, `512K`, `64M` or `1G`. `MB` and `MiB` mean the same as `M`.
 fn parse_size(text: &str) -> Result<usize, String> {
     let expected = || "expected a size, such as 65536, 512K, 64M or 1G".to_owned();
     let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -90,9 +89,9 @@ fn parse_size(text: &str) -> Result<usize, String> {
     let number: u64 = number.parse().map_err(|_| expected())?;
     let size = number.checked_mul(scale).and_then(|size| usize::try_from(size).ok());
     match size {
-        Some(size) if (1 << 10..=MAX_GIOP_SIZE).contains(&size) => Ok(size),
-        // 4G stands for the maximum.
-        Some(size) if size == MAX_GIOP_SIZE + 1 => Ok(MAX_GIOP_SIZE),
+        Some(size) if (1 << 10..=MAX_GIOP_BYTES).contains(&size) => Ok(size),
+        // 4G means the maximum, which is one byte less.
+        Some(size) if size == MAX_GIOP_BYTES + 1 => Ok(MAX_GIOP_BYTES),
         _ => Err("the size of a message must be from 1K to 4G".to_owned()),
     }
 }
@@ -117,11 +116,11 @@ const REPLACEMENTS: [(&str, &str); 11] = [
     ("see TlsBuilder::trust, server_names and pin", "see --tls-ca and --tls-any-name"),
     (
         "the peer requires a certificate (TlsBuilder::identity)",
-        "the peer requires a certificate: --tls-cert, --tls-key",
+        "the peer requires a certificate: use --tls-cert FILE and --tls-key FILE",
     ),
 ];
 
-/// Replaces the options of the library in a message by those of this program.
+/// Replaces the options of the library in a message by the options of this program.
 pub(crate) fn with_program_options(text: &str) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(text);
     for (library, program) in REPLACEMENTS {
@@ -144,7 +143,7 @@ mod tests {
         assert_eq!(parse_size("512K"), Ok(512 << 10));
         assert_eq!(parse_size("64M"), parse_size("64MiB"));
         assert_eq!(parse_size("1g"), Ok(1 << 30));
-        assert_eq!(parse_size("4G"), Ok(MAX_GIOP_SIZE));
+        assert_eq!(parse_size("4G"), Ok(MAX_GIOP_BYTES));
         for wrong in ["", "0", "1", "M", "1.5M", "-1", "5G", "64X", "99999999999999999999G", "1é"] {
             assert!(parse_size(wrong).is_err(), "{wrong}");
         }
@@ -200,10 +199,10 @@ mod tests {
 
     #[test]
     fn library_options_in_messages_are_replaced() {
-        let text = "a message of 20 bytes is over the limit of 10: raise it by `Limits::max_message_size`";
+        let text = "a message of 20 bytes exceeds the limit of 10 bytes: raise `Limits::max_message_size`";
         assert_eq!(
             with_program_options(text),
-            "a message of 20 bytes is over the limit of 10: raise it by `--max-message SIZE`"
+            "a message of 20 bytes exceeds the limit of 10 bytes: raise `--max-message SIZE`"
         );
         assert_eq!(with_program_options("nothing to translate"), "nothing to translate");
     }

@@ -16,7 +16,7 @@ pub(crate) fn start() {
         .with_target(false)
         .with_writer(LineWriter)
         .finish();
-    // Fails only in tests, if there is another subscriber.
+    // This fails if there is already another subscriber, which happens only in tests.
     let _ = tracing::subscriber::set_global_default(log);
 }
 

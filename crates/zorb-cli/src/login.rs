@@ -13,9 +13,8 @@ const MAX_PASSWORD_BYTES: u64 = 4096;
 /// Options of commands that call objects, for servers that require a login.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Login")]
-pub(crate) struct Login {
-    /// The user for the login, NAME or NAME@REALM; the password is read from --password-file, or from the
-    /// terminal
+pub(crate) struct LoginOptions {
+    /// The user, as NAME or NAME@REALM; the password is read from --password-file, or from the terminal
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
     /// A file whose first line is the password
@@ -26,7 +25,7 @@ pub(crate) struct Login {
     plaintext_password: bool,
 }
 
-impl Login {
+impl LoginOptions {
     pub(crate) fn credentials(&self) -> anyhow::Result<Option<Credentials>> {
         let Some(user) = &self.user else { return Ok(None) };
         let password = match &self.password_file {
@@ -34,8 +33,7 @@ impl Login {
             None => rpassword::prompt_password(format!("password of {user}: "))
                 .context("cannot read the password from the terminal; use --password-file FILE")?,
         };
-        // Always sent, because some references, such as corbaloc: URLs, do not state that a login is
-        // required.
+        // The login is always sent, because a reference such as a corbaloc: URL does not request it.
         let credentials = Credentials::login(user, password).always_send();
         Ok(Some(match self.plaintext_password {
             true => credentials.allow_plaintext_passwords(),

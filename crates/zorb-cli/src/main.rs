@@ -61,7 +61,7 @@ fn main() -> ExitCode {
         Command::Man { folder } => cli::manual(folder).map(|()| Verdict::Good),
     };
     let verdict = result.unwrap_or_else(|error| {
-        output.failure(&error);
+        output.print_failure(&error);
         failure::verdict(&error)
     });
     Output::finish();

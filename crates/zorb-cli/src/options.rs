@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use clap::{ArgMatches, FromArgMatches};
 
-/// The options of a command, which are defined only if the command or its help is requested. This makes the
-/// start of other commands faster.
+/// The options of a command, defined only if needed, so that other commands start faster.
 #[derive(Debug)]
 pub(crate) struct Deferred<T>(pub(crate) T);
 
 impl<T: clap::Args> clap::Args for Deferred<T> {
     fn augment_args(command: clap::Command) -> clap::Command {
-        // `augment_args` would replace the description of the command.
+        // `augment_args` replaces the description of the command, so that it must be set again.
         command.defer(|command| {
             let about = command.get_about().cloned().unwrap_or_default();
             T::augment_args(command).about(about).long_about(None)
@@ -33,7 +32,7 @@ impl<T: FromArgMatches> FromArgMatches for Deferred<T> {
     }
 }
 
-/// Parses a time such as `500ms`, `2s`, `1.5` (seconds).
+/// Parses a time such as `500ms`, `2s` or `1.5`. A number without a unit is in seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let (digits, scale) = match text.strip_suffix("ms") {
         Some(digits) => (digits, 1e-3),

@@ -1,4 +1,4 @@
-//! Output of commands: trees of names and values for people, JSON for programs.
+//! The output of commands: trees of names and values for people, or JSON for programs.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use anyhow::Context;
 use giop_codec::{OneLine, Printable};
-use orb_runtime::lossy::{self, Lossy};
+use orb_runtime::lossy::{self, LossyWriter};
 use serde::Serialize;
 
 use crate::limits::with_program_options;
@@ -22,21 +22,21 @@ const GOOD: Style = AnsiColor::Green.on_default();
 const DOUBTFUL: Style = AnsiColor::Yellow.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 
-/// The maximum number of bytes that are printed of a string from a peer.
+/// The number of bytes after which a printed string from a peer is truncated.
 const MAX_STRING_BYTES: usize = 4096;
 
+/// The capacity of each queue of a server's output.
 const QUEUE_BYTES: usize = 256 << 10;
 
-/// The maximum time for which the process waits at its end until its output is read.
+/// How long a process that is about to end waits until its queued output is read.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The queues of standard output and standard error of a server.
-static QUEUES: OnceLock<[Lossy; 2]> = OnceLock::new();
+static QUEUES: OnceLock<[LossyWriter; 2]> = OnceLock::new();
 
 /// Writes text or JSON to standard output and standard error.
 ///
-/// In all output, control and format characters are escaped. Line breaks are escaped too, except those that
-/// this program inserts.
+/// Control and format characters are escaped, and so are line breaks that are not from this program.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     pub(crate) is_json: bool,
@@ -49,24 +49,25 @@ enum Stream {
 }
 
 impl Output {
-    /// Makes all further output non-blocking, for servers, which must not wait for a slow reader. Lines that
-    /// do not fit into the queue are dropped and counted.
+    /// Makes all further output non-blocking. This is for servers, which must not wait for a slow reader.
+    /// Lines that do not fit into the queue are dropped and counted.
     pub(crate) fn make_nonblocking(&self) -> anyhow::Result<()> {
         let as_json = |lines: u64| format!("{{\"missing_lines\":{lines}}}\n");
         let notice: fn(u64) -> String = if self.is_json { as_json } else { lossy::missing_lines_notice };
-        let out = Lossy::new(io::stdout(), QUEUE_BYTES, notice).context("cannot start")?;
-        let err = Lossy::new(io::stderr(), QUEUE_BYTES, notice).context("cannot start")?;
+        let out = LossyWriter::new(io::stdout(), QUEUE_BYTES, notice).context("cannot start a thread")?;
+        let err = LossyWriter::new(io::stderr(), QUEUE_BYTES, notice).context("cannot start a thread")?;
         let _ = QUEUES.set([out, err]);
         Ok(())
     }
 
+    /// Waits until queued output is written, but at most [`FLUSH_TIMEOUT`] for each stream.
     pub(crate) fn finish() {
         for queue in QUEUES.get().into_iter().flatten() {
             queue.flush(FLUSH_TIMEOUT);
         }
     }
 
-    /// Writes a result as JSON or as the text of a tree. It is no error if the reader closes the output.
+    /// Writes a result as JSON or as the text of a tree. It is not an error if the reader closes the output.
     pub(crate) fn show<T: Serialize>(
         &self,
         value: &T,
@@ -79,13 +80,13 @@ impl Output {
         self.write(&text).map(drop)
     }
 
-    /// Writes a result that is JSON in both forms. Formats it with line breaks, without a copy in memory.
+    /// Writes JSON with line breaks, even without --json. Does not copy the whole text.
     pub(crate) fn show_json(&self, json: &str, tone: Tone) -> anyhow::Result<()> {
         let style = if self.is_json { Style::new() } else { tone.style() };
         write_pretty(json, style, |piece| self.write(piece))
     }
 
-    /// Writes text, which must be escaped already, to standard output. Returns false if it is closed.
+    /// Writes escaped text to standard output. Returns false if standard output is closed.
     pub(crate) fn write(&self, text: &str) -> anyhow::Result<bool> {
         match write_to(Stream::Out, text) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
@@ -109,13 +110,13 @@ impl Output {
         }
     }
 
-    pub(crate) fn failure(&self, error: &anyhow::Error) {
+    pub(crate) fn print_failure(&self, error: &anyhow::Error) {
         let text = with_causes(error);
         let text = with_program_options(&text);
         let text = match self.is_json {
             true => escaped_json(&serde_json::json!({ "error": text }).to_string()) + "\n",
             false => {
-                // Further lines are indented, so that they do not look like separate messages.
+                // Lines after the first one are indented, so that they do not look like separate messages.
                 let lines: Vec<String> = text.lines().map(|line| OneLine::new(line).to_string()).collect();
                 format!("{BAD}zorb:{BAD:#} {}\n", lines.join("\n  "))
             }
@@ -128,8 +129,7 @@ pub(crate) fn log_line(line: &str) {
     let _ = write_to(Stream::Err, &format!("{}\n", OneLine::new(line)));
 }
 
-/// Returns the text of an error and its causes. Omits causes that the text already contains, as many errors
-/// do.
+/// Returns the text of an error and its causes. Omits causes that this text already contains.
 pub(crate) fn with_causes(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -142,7 +142,7 @@ pub(crate) fn with_causes(error: &anyhow::Error) -> String {
     text
 }
 
-/// Writes to a stream, or to its queue, without colours if the stream does not support them.
+/// Writes to a stream, or to its queue if there is one. Removes colours if the stream does not support them.
 fn write_to(stream: Stream, text: &str) -> io::Result<()> {
     let choice = match stream {
         Stream::Out => anstream::AutoStream::choice(&io::stdout()),
@@ -154,7 +154,7 @@ fn write_to(stream: Stream, text: &str) -> io::Result<()> {
     };
     if let Some([out, err]) = QUEUES.get() {
         let queue = if stream == Stream::Out { out } else { err };
-        if queue.is_closed() {
+        if queue.has_failed() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         queue.push(text.as_bytes());
@@ -235,6 +235,7 @@ pub(crate) fn tree_text(nodes: &[Node]) -> String {
     out
 }
 
+/// Writes sibling nodes and their children. `depth` is the depth of the siblings in the tree.
 pub(crate) fn write_level(out: &mut impl Write, nodes: &[Node], depth: usize) -> io::Result<()> {
     let mut text = String::new();
     append_level(&mut text, nodes, depth);

@@ -11,10 +11,10 @@ use zorb::prelude::*;
 use zorb::{CompletionStatus, Typed};
 
 use crate::call::repository_id;
-use crate::client::{Client, block_on};
+use crate::client::{ClientOptions, block_on};
 use crate::failure::{Verdict, verdict_of_exception};
 use crate::limits::with_program_options;
-use crate::login::Login;
+use crate::login::LoginOptions;
 use crate::output::{Node, Output, Tone, printable};
 use crate::{options, target};
 
@@ -29,28 +29,28 @@ pub(crate) struct PingArgs {
     /// The pause between two calls
     #[arg(short, long, value_name = "TIME", default_value = "200ms", value_parser = options::duration)]
     interval: Duration,
-    /// Test for this interface, given as Module::Interface or as a repository id (default: the interface in
-    /// the reference)
+    /// Test for this Module::Interface or repository id (default: the interface in the reference)
     #[arg(long = "type", value_name = "INTERFACE")]
     type_id: Option<String>,
     #[command(flatten)]
-    login: Login,
+    login: LoginOptions,
     #[command(flatten)]
-    client: Client,
+    client: ClientOptions,
 }
 
 #[derive(Debug, Serialize)]
 struct Report {
     reference: String,
     type_id: String,
-    /// The result of LocateRequest, including the time to connect.
+    /// The result of a LocateRequest. Its time includes the time to connect.
     locate: TestResult<bool>,
-    /// Whether the object has the interface. `None` if no interface is known.
+    /// Whether the object has the interface. `None` if it is not known which interface to test.
     #[serde(skip_serializing_if = "Option::is_none")]
     is_a: Option<IsA>,
     non_existent: TestResult<bool>,
     /// The round-trip time of each answered call in microseconds.
     round_trips_us: Vec<u64>,
+    /// The number of measured calls that failed.
     lost: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
@@ -74,7 +74,7 @@ enum TestResult<T> {
 #[serde(transparent)]
 struct TestError {
     text: String,
-    /// The verdict of the command if this call fails. `None` if the call was not made.
+    /// The verdict of the command because of this error. `None` if the call was not made.
     #[serde(skip)]
     verdict: Option<Verdict>,
 }
@@ -103,7 +103,7 @@ impl<T> TestResult<T> {
         }
     }
 
-    fn is(&self, condition: impl Fn(&T) -> bool) -> bool {
+    fn is_answer(&self, condition: impl Fn(&T) -> bool) -> bool {
         matches!(self, Self::Answer { value, .. } if condition(value))
     }
 }
@@ -123,7 +123,7 @@ pub(crate) fn run(args: &PingArgs, output: &Output) -> anyhow::Result<Verdict> {
         let orb = args.client.orb(credentials).await?;
         let object: ObjectRef = orb.resolve_unchecked(&url).await?;
         let report = tokio::select! {
-            report = test(&object, args) => report,
+            report = test_object(&object, args) => report,
             interrupt = tokio::signal::ctrl_c() => {
                 interrupt?;
                 anyhow::bail!("interrupted")
@@ -136,7 +136,7 @@ pub(crate) fn run(args: &PingArgs, output: &Output) -> anyhow::Result<Verdict> {
     Ok(report.verdict())
 }
 
-async fn test(object: &ObjectRef, args: &PingArgs) -> Report {
+async fn test_object(object: &ObjectRef, args: &PingArgs) -> Report {
     let reference = object.to_string();
     let type_id = object.repository_id().to_owned();
     let locate = TestResult::measure(object.locate()).await;
@@ -182,7 +182,7 @@ async fn is_a(object: &ObjectRef, type_id: &str) -> Result<bool, SystemException
     match request.returns(bool::type_code()).invoke().await {
         Ok(results) => results.get(),
         Err(DynamicException::System(error)) => Err(error),
-        // The operation declares no user exceptions.
+        // `_is_a` declares no user exceptions. Therefore this is unexpected.
         Err(other) => {
             Err(SystemException::unknown().completed(CompletionStatus::Yes).with_reason(other.to_string()))
         }
@@ -192,9 +192,9 @@ async fn is_a(object: &ObjectRef, type_id: &str) -> Result<bool, SystemException
 impl Report {
     fn verdict(&self) -> Verdict {
         let good = self.lost == 0
-            && self.locate.is(|exists| *exists)
-            && self.non_existent.is(|is_non_existent| !is_non_existent)
-            && self.is_a.as_ref().is_none_or(|is_a| is_a.result.is(|value| *value));
+            && self.locate.is_answer(|exists| *exists)
+            && self.non_existent.is_answer(|is_non_existent| !is_non_existent)
+            && self.is_a.as_ref().is_none_or(|is_a| is_a.result.is_answer(|value| *value));
         match &self.locate {
             // The object was not reached.
             TestResult::Error(TestError { verdict: Some(verdict), .. }) => *verdict,
@@ -226,7 +226,7 @@ impl Report {
             })
         }));
         nodes.push(self.non_existent.node("non_existent", |is_non_existent| match is_non_existent {
-            true => ("yes: the object does not exist any more", false),
+            true => ("yes: the object no longer exists", false),
             false => ("no", true),
         }));
         let mut sorted = self.round_trips_us.clone();

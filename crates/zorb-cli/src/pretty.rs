@@ -1,4 +1,4 @@
-//! Formatting of JSON with line breaks, without a tree in memory.
+//! Formatting of JSON with line breaks. The JSON is not parsed into a tree in memory.
 //!
 //! `serde_json` is not used for this, because it rounds long numbers and limits the nesting depth.
 
@@ -7,11 +7,11 @@ use std::fmt::Write as _;
 use anstyle::Style;
 use giop_codec::is_printable;
 
-/// The number of bytes after which the output is written.
+/// The number of formatted bytes that are passed to `write` at a time.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Formats valid JSON with an indentation of two spaces, each line in `style`. Control and format characters
-/// are escaped like `\u202e`. If `write` returns false, the rest is omitted.
+/// Formats valid JSON in pieces, with an indentation of two spaces, each line in `style`. Control and format
+/// characters are escaped like `\u202e`. If `write` returns false, the rest is omitted.
 pub(crate) fn write_pretty(
     json: &str,
     style: Style,
@@ -70,8 +70,8 @@ pub(crate) fn escaped_json(json: &str) -> String {
 }
 
 fn push_escaped(out: &mut String, c: char) {
-    // ASCII control characters below space are white space here: JSON strings contain them only in escaped
-    // form.
+    // ASCII control characters are not escaped here, because they can only be white space between values.
+    // Inside a JSON string, they are already escaped.
     if c < ' ' || is_printable(c) {
         return out.push(c);
     }

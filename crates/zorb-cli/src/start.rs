@@ -1,4 +1,4 @@
-//! The start of a command. A panic during the start ends the program with a message and an exit code.
+//! The start of a command, and the handling of panics before the command serves requests.
 
 use std::io::Write;
 use std::panic::PanicHookInfo;
@@ -10,15 +10,15 @@ use zorb::{Orb, OrbBuilder};
 
 use crate::limits::MessageSize;
 
-/// True once the command serves requests. Then a panic in one request does not end the program.
+/// True after the command has begun to serve requests. From then on, a panic does not end the program.
 static IS_SERVING: AtomicBool = AtomicBool::new(false);
 
-const FAILURE_CODE: i32 = 3;
+const FAILURE_EXIT_CODE: i32 = 3;
 
-const PANIC_CODE: i32 = 101;
+const PANIC_EXIT_CODE: i32 = 101;
 
-/// Installs a panic hook that ends the program, unless it is serving requests. Without the hook, a tokio
-/// runtime that cannot create a thread would panic, and then wait forever for its missing threads.
+/// Installs a panic hook that ends the program, unless the program is serving requests. Without the hook, a
+/// tokio runtime that cannot create a thread would panic, and then wait forever for its missing threads.
 pub(crate) fn exit_on_panic(is_json: bool) {
     let previous_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -42,11 +42,11 @@ fn panic_message(info: &PanicHookInfo<'_>) -> (String, i32) {
     let text = text.or_else(|| info.payload().downcast_ref::<&str>().copied()).unwrap_or("a panic");
     // tokio and the standard library panic if the system cannot create a thread.
     if text.contains("spawn") {
-        let cause = "too little memory or too many threads (ulimit -v, ulimit -u)";
-        return (format!("cannot start: {text}: {cause}"), FAILURE_CODE);
+        let hint = "too little memory or too many threads; see ulimit -v and ulimit -u";
+        return (format!("cannot start: {text}: {hint}"), FAILURE_EXIT_CODE);
     }
     let location = info.location().map(|location| format!(" at {location}")).unwrap_or_default();
-    (format!("this is a bug of zorb: {text}{location}"), PANIC_CODE)
+    (format!("this is a bug in zorb: {text}{location}"), PANIC_EXIT_CODE)
 }
 
 /// Marks the program as serving requests. From now on, a panic fails one request, and the program continues.

@@ -1,5 +1,4 @@
-//! The argument REFERENCE of commands: a reference as text, a URL, a file that contains one, or standard
-//! input.
+//! The argument REFERENCE of commands: a reference, a URL, a file that contains one, or standard input.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -24,14 +23,14 @@ pub(crate) fn read(text: &str) -> anyhow::Result<ObjectUrl> {
         // The text may also be the path of a file.
         Err(_) if Path::new(text).is_file() => read_file(Path::new(text)),
         Err(error) => Err(with_hint(
-            invalid(text, error),
+            invalid_reference_error(text, error),
             "expected IOR:, corbaloc:, corbaname: or file:, a file that contains one of them, or - for standard input",
         )),
     }
 }
 
 /// Returns the error for an invalid text. A text without a scheme is probably the name of a missing file.
-fn invalid(text: &str, error: UrlError) -> anyhow::Error {
+fn invalid_reference_error(text: &str, error: UrlError) -> anyhow::Error {
     match error.kind() {
         UrlErrorKind::UnknownScheme(_) if !text.contains(':') => {
             anyhow!("the file {:?} does not exist", Printable::new(text))

@@ -7,33 +7,33 @@ use orb_runtime::{SystemException, SystemExceptionKind};
 use crate::idl::IdlError;
 use crate::ifr::{FetchError, ServeError};
 
-/// `BAD_PARAM`, COMPLETED_NO.
+/// Converts to `BAD_PARAM`, COMPLETED_NO.
 impl From<IdlError> for SystemException {
     fn from(error: IdlError) -> Self {
         because_of(SystemExceptionKind::BadParam.into(), error)
     }
 }
 
-/// The exception of the call, or `INTF_REPOS`, COMPLETED_NO, if the repository has no valid description.
+/// Converts to the exception of the call, or to `INTF_REPOS`, COMPLETED_NO, for an invalid description.
 impl From<FetchError> for SystemException {
     fn from(error: FetchError) -> Self {
         match error {
             FetchError::Call(exception) => exception.into(),
             FetchError::System(exception) => exception,
-            FetchError::Unknown(_) | FetchError::Description(_) | FetchError::Foreign(_) => {
+            FetchError::Unknown(_) | FetchError::Description(_) | FetchError::UnexpectedType(_) => {
                 because_of(SystemExceptionKind::IntfRepos.into(), error)
             }
         }
     }
 }
 
-/// The exception of the adapter's or key's error.
+/// Converts to the exception that corresponds to the contained error.
 impl From<ServeError> for SystemException {
     fn from(error: ServeError) -> Self {
         match error {
             ServeError::Poa(error) => error.into(),
             ServeError::Key(error) => error.into(),
-            ServeError::Own(exception) => exception,
+            ServeError::InvalidIdl(exception) => exception,
         }
     }
 }

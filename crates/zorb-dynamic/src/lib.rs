@@ -1,8 +1,9 @@
-//! The zorb ORB's reader of IDL at run time, and its Interface Repository.
+//! The part of the ORB zorb that reads IDL at run time, and its Interface Repository.
 //!
-//! [`Idl`] reads IDL with the compiler of `zorb::idl!` and returns type codes, interfaces and constants as
-//! the data of `orb_runtime::dynamic`. [`InterfaceRepository`] serves these descriptions, and those of
-//! generated types, to other programs. [`interface_of`] and [`look_up`] query the repositories of other ORBs.
+//! [`Idl`] reads IDL with the compiler of `zorb::idl!`. It returns type codes, interfaces and constants in
+//! the types of `orb_runtime::dynamic`. [`InterfaceRepository`] serves these descriptions, and descriptions
+//! of generated types, to other programs. [`interface_of`] and [`look_up`] query the repositories of other
+//! ORBs.
 //!
 //! Programs use this crate as `zorb::dynamic`, with the feature `dynamic` of `zorb`.
 #![forbid(unsafe_code)]

@@ -1,30 +1,30 @@
-//! [`ValueInfo`]: a value type as data.
+//! [`ValueInfo`]: the description of a value type.
 
 use std::sync::Arc;
 
 use orb_runtime::dynamic::{AttributeInfo, OperationInfo};
 use orb_runtime::types::{TypeCode, ValueModifier};
 
-/// A value type as data, from IDL that is read at run time, or from an Interface Repository.
+/// The description of a value type, from IDL that is read at run time, or from an Interface Repository.
 ///
-/// The type code contains its state, its truncatable base, and whether it is abstract or custom.
+/// The state and the concrete base of the value type are in its type code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueInfo {
     /// The repository id.
     pub id: Box<str>,
-    /// The name, without that of the scope.
+    /// The name, without the scope.
     pub name: Box<str>,
-    /// The type code, with the state of the type itself and its concrete base.
+    /// The type code, which contains the type's own state, its concrete base and its modifier.
     pub code: TypeCode,
-    /// The repository ids of the abstract bases, in order.
+    /// The repository ids of the abstract bases, in the order of declaration.
     pub abstract_bases: Vec<Box<str>>,
-    /// The repository ids of the supported interfaces, in order.
+    /// The repository ids of the supported interfaces, in the order of declaration.
     pub supports: Vec<Box<str>>,
-    /// The operations, in order.
+    /// The operations, in the order of declaration.
     pub operations: Vec<Arc<OperationInfo>>,
-    /// The attributes, in order.
+    /// The attributes, in the order of declaration.
     pub attributes: Vec<AttributeInfo>,
-    /// The initializers (`factory`), in order.
+    /// The initializers (`factory`), in the order of declaration.
     pub initializers: Vec<InitializerInfo>,
 }
 
@@ -33,14 +33,14 @@ pub struct ValueInfo {
 pub struct InitializerInfo {
     /// The name.
     pub name: Box<str>,
-    /// The names and types of the parameters, which are all `in`.
+    /// The names and types of the parameters. All parameters are `in`.
     pub params: Vec<(Box<str>, TypeCode)>,
     /// The exceptions in its `raises` clause.
     pub raises: Vec<TypeCode>,
 }
 
 impl ValueInfo {
-    /// Creates a description that contains only what a type code contains.
+    /// Creates a description from a type code alone. The rest, such as the operations, is empty.
     pub(crate) fn of_code(code: &TypeCode) -> ValueInfo {
         ValueInfo {
             id: code.id().unwrap_or_default().into(),
@@ -59,7 +59,7 @@ impl ValueInfo {
         self.code.type_modifier().unwrap_or_default()
     }
 
-    /// Returns the type of the stateful base, if there is one.
+    /// Returns the type of the concrete base, which has state, if there is one.
     pub fn concrete_base(&self) -> Option<TypeCode> {
         self.code.concrete_base_type().ok().flatten()
     }

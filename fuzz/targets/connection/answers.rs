@@ -4,7 +4,7 @@ use bytes::Bytes;
 use giop_codec::Version;
 use giop_codec::cdr::Encoder;
 use giop_codec::giop::{MessageType, ReplyHeader, ReplyStatus, begin_body, put_message_header};
-use giop_proto::{ReplyFlow, ReplyRoom};
+use giop_proto::{IncrementalReply, ReplyRoom};
 
 use crate::end::{Answer, End, Served};
 use crate::messages::{body, locate_reply, reply};
@@ -81,7 +81,7 @@ impl End {
             }
             Answer::Flowing(number, rest) => {
                 flow(&mut self.conn, number, rest);
-                self.conn.flow(number).end();
+                self.conn.incremental(number).end();
             }
         }
         self.conn.request(token).finish();
@@ -90,7 +90,7 @@ impl End {
 
     fn begin_growing(&mut self, which: usize, len: usize) {
         let blocked = self.is_blocked();
-        let least = self.conn.output().reply_piece() + 1;
+        let least = self.conn.output().reply_piece_size() + 1;
         let served = &mut self.served[which];
         let answers = matches!(served.answer, Answer::Open) && served.response.expects_reply();
         if !answers || served.version != Version::V1_2 || blocked {
@@ -119,10 +119,10 @@ impl End {
         let all = body(served.tag.unwrap_or(0), len + 1);
         let coming = all.len() - 4;
         let mut e = reply(served.version, served.order, served.id, all.slice(..4), coming as u64);
-        match self.conn.request(served.token).begin_flow(&mut e, coming as u64) {
-            ReplyFlow::Begun(number) => served.answer = Answer::Flowing(number, all.slice(4..)),
-            ReplyFlow::Busy => assert!(!e.is_empty(), "the encoder is as it was"),
-            ReplyFlow::Dropped => served.answer = Answer::Sent,
+        match self.conn.request(served.token).begin_incremental(&mut e, coming as u64) {
+            IncrementalReply::Begun(number) => served.answer = Answer::Flowing(number, all.slice(4..)),
+            IncrementalReply::Busy => assert!(!e.is_empty(), "the encoder is as it was"),
+            IncrementalReply::Dropped => served.answer = Answer::Sent,
         }
     }
 
@@ -175,7 +175,7 @@ impl End {
                     return true;
                 }
             }
-            Answer::Flowing(number, _) => self.conn.flow(*number).end(),
+            Answer::Flowing(number, _) => self.conn.incremental(*number).end(),
             Answer::Open | Answer::Sent => {}
         }
         let served = self.served.swap_remove(which);

@@ -13,7 +13,7 @@ use giop_proto::outbox::MAX_SLICES;
 use giop_proto::receive::PIECE_HEADER_LEN;
 use giop_proto::{
     BufferPool, CallId, Config, Connection, IncomingRequest, Limits, ReadBuf, RequestBudget, Role,
-    ServeToken, Streams, Transmit,
+    ServeToken, StreamSelector, Transmit,
 };
 
 use crate::messages::Tag;
@@ -94,12 +94,12 @@ pub enum Answer {
 #[derive(Debug)]
 struct Table;
 
-impl Streams for Table {
-    fn any(&self) -> bool {
+impl StreamSelector for Table {
+    fn any_streamed(&self) -> bool {
         true
     }
 
-    fn streams(&self, key: &[u8], operation: &[u8]) -> bool {
+    fn is_streamed(&self, key: &[u8], operation: &[u8]) -> bool {
         key == STREAMED && operation == b"ping"
     }
 }
@@ -118,10 +118,10 @@ impl End {
     pub fn new(role: Role, setup: &Setup, fragment_size: Option<usize>, now: Instant) -> Self {
         let mut config = Config::new(role, Arc::clone(&setup.limits), Arc::clone(&setup.pool));
         config.budget = Arc::clone(&setup.budget);
-        config.accept_requests |= setup.both_serve;
-        config.deposit = setup.deposit;
+        config.accepts_requests |= setup.both_serve;
+        config.deposits_enabled = setup.deposit;
         config.fragment_size = fragment_size;
-        config.streams = setup.streams.then(|| Arc::new(Table) as Arc<dyn Streams>);
+        config.streams = setup.streams.then(|| Arc::new(Table) as Arc<dyn StreamSelector>);
         Self {
             conn: Connection::new(config, now),
             role,
@@ -200,7 +200,7 @@ impl End {
         let len = self.wire.len().min(most).min(64);
         let octets: Vec<u8> = self.wire.drain(..len).collect();
         let before = self.conn.stats().bytes_in;
-        let fitted = self.conn.handle_early(&octets, now);
+        let fitted = self.conn.handle_early_bytes(&octets, now);
         let taken = self.conn.stats().bytes_in - before;
         assert_eq!(fitted, taken == octets.len() as u64, "it counts what there was room for");
         self.read += taken;
@@ -258,9 +258,9 @@ impl End {
     pub fn check(&mut self) {
         let conn = &mut self.conn;
         let stats = conn.stats();
-        assert_eq!(conn.serving(), self.served.len(), "what is served");
+        assert_eq!(conn.serving_count(), self.served.len(), "what is served");
         assert!(self.served.len() <= conn.limits().max_requests.max(1), "more than may be in flight");
-        assert_eq!(conn.calls_waiting(), self.calls.len(), "what waits");
+        assert_eq!(conn.pending_call_count(), self.calls.len(), "what waits");
         assert_eq!(conn.lifecycle().is_closed(), self.closed, "it says so");
         assert_eq!(
             conn.lifecycle().close_reason().is_some(),

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use giop_codec::cdr::Encoder;
 use giop_codec::giop::{
     LocateReplyHeader, LocateRequestHeader, LocateStatus, MessageHeader, MessageType, ReplyHeader,
-    ReplyStatus, RequestHeader, RequestId, ResponseFlags, ServiceContexts, TargetAddress, announce_message,
-    begin_body, finish_message, put_message_header,
+    ReplyStatus, RequestHeader, RequestId, ResponseFlags, ServiceContexts, TargetAddress,
+    announce_message_size, begin_body, finish_message, put_message_header,
 };
 use giop_codec::{ByteOrder, Version};
 
@@ -58,7 +58,7 @@ impl Ask<'_> {
         .encode(&mut e)
         .expect("a request encodes");
         put_body(&mut e, self.body, self.coming);
-        announce_message(&mut e, size_at, self.coming).expect("it is short");
+        announce_message_size(&mut e, size_at, self.coming).expect("it is short");
         e
     }
 }
@@ -69,7 +69,7 @@ pub fn reply(version: Version, order: ByteOrder, id: RequestId, body: Bytes, com
     let size_at = put_message_header(&mut e, MessageType::Reply);
     ReplyHeader::new(id, ReplyStatus::NoException).encode(&mut e).expect("a reply encodes");
     put_body(&mut e, body, coming);
-    announce_message(&mut e, size_at, coming).expect("it is short");
+    announce_message_size(&mut e, size_at, coming).expect("it is short");
     e
 }
 

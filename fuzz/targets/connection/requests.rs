@@ -79,7 +79,7 @@ impl World {
                 end.part = (begun && !coming.is_empty()).then_some((call, coming));
                 begun
             }
-            (Way::Flow, _) => match conn.begin_flow(call, &mut e, coming.len() as u64) {
+            (Way::Flow, _) => match conn.begin_incremental(call, &mut e, coming.len() as u64) {
                 Ok(Some(number)) => {
                     end.flow = Some((number, coming));
                     true
@@ -188,8 +188,8 @@ impl World {
                 if let Some((number, rest)) = end.flow.take() {
                     let mut e = Encoder::new(giop_codec::ByteOrder::NATIVE, Version::V1_2);
                     e.put_raw(&vec![0; rest.len() + 1]);
-                    end.conn.flow(number).send(&mut e);
-                    end.conn.flow(number).end();
+                    end.conn.incremental(number).send(&mut e);
+                    end.conn.incremental(number).end();
                 }
             }
             _ => end.send_flow(len),
@@ -210,7 +210,7 @@ impl End {
             self.part = None;
             return;
         }
-        assert_eq!(self.conn.output().owes(), rest.len() as u64);
+        assert_eq!(self.conn.output().missing_request_bytes(), rest.len() as u64);
         self.conn.unfinished_request().send_part(rest.split_to(len.min(rest.len())));
         if rest.is_empty() {
             assert!(!self.conn.unfinished_request().wants_part());
@@ -230,7 +230,7 @@ impl End {
 
     fn end_flow(&mut self) {
         if let Some((number, _)) = self.flow.take() {
-            self.conn.flow(number).end();
+            self.conn.incremental(number).end();
         }
     }
 
@@ -252,6 +252,6 @@ pub fn flow(conn: &mut giop_proto::Connection, number: u64, octets: Bytes) {
     } else {
         e.put_raw(&octets)
     }
-    conn.flow(number).send(&mut e);
+    conn.incremental(number).send(&mut e);
     assert!(e.is_empty());
 }

@@ -100,7 +100,7 @@ impl End {
             false => self.conn.stream(payload.token).take_ready_chunk(),
         };
         match chunk {
-            Chunk::Octets(octets) => {
+            Chunk::Bytes(octets) => {
                 assert!(!octets.is_empty());
                 payload.octets.extend_from_slice(&octets);
             }

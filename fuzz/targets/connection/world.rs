@@ -10,7 +10,7 @@ use giop_codec::cdr::{CdrDecode, Encoder};
 use giop_codec::exception::{CompletionStatus, SystemException};
 use giop_codec::giop::{MessageHeader, MessageType, ReplyStatus, ResponseFlags};
 
-use giop_proto::pool::WINDOW;
+use giop_proto::pool::WINDOW_SIZE;
 use giop_proto::{
     BufferPool, CallId, CloseReason, Event, IncomingRequest, Limit, Limits, Reply, RequestBudget, Role,
     SentPart,
@@ -86,7 +86,7 @@ fn limits(small: u16) -> Limits {
 }
 
 fn pool(small: u16) -> BufferPool {
-    BufferPool::new([64 << 20, 2 << 20, 4 * WINDOW, WINDOW][usize::from(small >> 13) % 4])
+    BufferPool::new([64 << 20, 2 << 20, 4 * WINDOW_SIZE, WINDOW_SIZE][usize::from(small >> 13) % 4])
 }
 
 impl World {
@@ -363,7 +363,7 @@ impl World {
         let arguments = request.arguments().rest().to_vec();
         self.trace(side, &format_args!("request {:?}", arguments.first_chunk::<4>()));
         let first = arguments.first_chunk().map(|tag| Tag::from_ne_bytes(*tag));
-        let tag = if request.coming() > 0 { first } else { tag_of(&arguments) };
+        let tag = if request.stream_len() > 0 { first } else { tag_of(&arguments) };
         assert!(tag.is_some() || self.tainted, "not what was sent");
         if let Some(tag) = tag {
             assert!(self.handed.insert(tag) || self.tainted, "handed out twice");
@@ -373,7 +373,7 @@ impl World {
         }
         let end = &mut self.ends[side];
         assert!(end.served.iter().all(|served| served.token != request.token()), "a token of its own");
-        if request.coming() > 0 {
+        if request.stream_len() > 0 {
             end.payloads.push(Payload::new(request.token(), &arguments, !self.tainted));
         }
         end.served.push(Served {
@@ -402,7 +402,7 @@ impl World {
         let outcome = end.conn.call(id).take_outcome().expect("what is announced is there");
         self.trace(side, &format_args!("call {} ends: {:?}", call.tag, outcome.as_ref().err()));
         let end = &mut self.ends[side];
-        assert!(end.conn.call(id).take_outcome().is_none() && end.conn.call(id).is_over(), "it ends once");
+        assert!(end.conn.call(id).take_outcome().is_none() && end.conn.call(id).has_ended(), "it ends once");
         let completed = match outcome {
             Ok(reply) => self.answered(call.tag, &reply),
             // The caller knows that the operation is streamed, and that it may therefore have begun.
@@ -528,9 +528,9 @@ impl World {
         let limited = |end: &End| {
             let stats = end.conn.stats();
             let hit = |limit: &&Limit| !matches!(limit, Limit::Pool | Limit::CallTime);
-            let hits = Limit::ALL.iter().filter(hit).any(|limit| stats.limits.of(*limit) > 0);
+            let hits = Limit::ALL.iter().filter(hit).any(|limit| stats.limit_hits.of(*limit) > 0);
             // Before GIOP 1.2 a locate may be refused without a notification.
-            hits || stats.refused > 0 || stats.dropped > 0
+            hits || stats.requests_refused > 0 || stats.requests_dropped > 0
         };
         if self.tainted || self.disturbed || self.ends.iter().any(limited) {
             return;
@@ -544,9 +544,9 @@ impl World {
                 "something is left"
             );
             assert_eq!(self.oneways[side], self.came[1 - side], "oneways come once and in their order");
-            let late =
-                self.cancelled || self.ends.iter().any(|end| end.conn.stats().limits.of(Limit::CallTime) > 0);
-            assert!(late || end.conn.stats().strays == 0, "a stray");
+            let late = self.cancelled
+                || self.ends.iter().any(|end| end.conn.stats().limit_hits.of(Limit::CallTime) > 0);
+            assert!(late || end.conn.stats().stray_messages == 0, "a stray");
         }
     }
 }

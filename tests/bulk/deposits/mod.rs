@@ -217,9 +217,9 @@ async fn payloads_of_all_sizes_land_aligned() {
         let data = octets(len);
         let expected = checksum(0, &data);
         for align in [1, 64, 4096, 65_536] {
-            let before = server.stats().copied;
+            let before = server.stats().bytes_copied_in;
             assert_eq!(sink.put("aligned", align, data.clone()).await.unwrap(), expected, "{len} at {align}");
-            let copied = server.stats().copied - before;
+            let copied = server.stats().bytes_copied_in - before;
             assert!(copied <= 64 << 10, "{copied} of {len}");
             sink.ping().await.unwrap();
         }
@@ -267,15 +267,15 @@ async fn targets_of_all_kinds_take_payloads_of_all_sizes() {
         let expected = checksum(0, &data);
         for how in ["box", "vec", "bytes", "blocks", "chunk first"] {
             let block = if len < 100_000 { 1000 } else { 100_000 };
-            let before = server.stats().copied;
+            let before = server.stats().bytes_copied_in;
             assert_eq!(sink.put(how, block, data.clone()).await.unwrap(), expected, "{how} of {len}");
-            let copied = server.stats().copied - before;
+            let copied = server.stats().bytes_copied_in - before;
             assert!(copied <= 64 << 10, "{how}: {copied} of {len}");
             sink.ping().await.unwrap();
         }
     }
     assert_eq!(servant.targets.load(Ordering::SeqCst), 0);
-    assert_eq!((server.open_connections(), server.stats().skipped), (1, 0));
+    assert_eq!((server.open_connections(), server.stats().bytes_skipped), (1, 0));
 }
 
 #[tokio::test]
@@ -287,7 +287,7 @@ async fn a_deposit_of_many_mebibytes_holds_no_memory_of_the_orb() {
     assert_eq!(sink.put("vec", 0, data.clone()).await.unwrap(), expected);
     let (stats, held) = (server.stats(), server.pool_stats().held);
     assert!(held <= 256 << 10, "{held} octets held");
-    assert!(stats.copied <= 64 << 10, "{} octets copied", stats.copied);
+    assert!(stats.bytes_copied_in <= 64 << 10, "{} octets copied", stats.bytes_copied_in);
     if transport::transport() != zorb::Transport::Epoll {
         // The kernel fills all of it.
         assert!(stats.reads - reads <= 12, "{} reads", stats.reads - reads);
@@ -331,7 +331,7 @@ async fn a_target_that_fails_costs_its_call_only() {
         sink.ping().await.unwrap();
     }
     assert_eq!(server.open_connections(), 1);
-    assert!(server.stats().skipped > 8 * MIB as u64);
+    assert!(server.stats().bytes_skipped > 8 * MIB as u64);
 }
 
 #[tokio::test]
@@ -346,16 +346,16 @@ async fn calls_in_process_copying_orbs_and_other_ways_to_run_deposit_too() {
         assert_eq!(far.put(how, 4096, data.clone()).await.unwrap(), expected, "{how}");
     }
     assert!(copying.pool_stats().held <= 6 * MIB, "{}", copying.pool_stats().held);
-    assert!(copying.stats().copied >= all.len() as u64 * 3 * MIB as u64, "it copies everything");
+    assert!(copying.stats().bytes_copied_in >= all.len() as u64 * 3 * MIB as u64, "it copies everything");
 
     let (client, server, _) = over_tcp(Arc::new(Sink::default()), large()).await;
     for activation in [server.activation().blocking(), server.activation().spawned()] {
         let published: place::SinkRef = activation.activate(Sink::default()).unwrap();
         let sink: place::SinkRef = client.resolve(&published.to_string()).await.unwrap();
         for how in all {
-            let before = server.stats().copied;
+            let before = server.stats().bytes_copied_in;
             assert_eq!(sink.put(how, 4096, data.clone()).await.unwrap(), expected);
-            let copied = server.stats().copied - before;
+            let copied = server.stats().bytes_copied_in - before;
             assert!(copied <= 64 << 10, "{how}: {copied}");
         }
     }
@@ -401,7 +401,7 @@ async fn deposits_of_any_portions_are_whole() {
         let pair = zorb::testing::pair_of(large(), large());
         let published: place::SinkRef = pair.server.activate_named("sink", Sink::default()).unwrap();
         let mut faults = PipeFaults::default();
-        (faults.read_max, faults.write_max) = (portion, portion);
+        (faults.max_read_bytes, faults.max_write_bytes) = (portion, portion);
         pair.set_faults(faults, PipeFaults::default());
         let sink: place::SinkRef = pair.client.resolve(&published.to_string()).await.unwrap();
         let data = octets(100_000);

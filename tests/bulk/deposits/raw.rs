@@ -46,7 +46,7 @@ async fn a_deposit_that_is_given_up_lets_go_of_its_target_and_skips_the_rest() {
         stream.write_all(&request(4, "aligned", 4096, &data)).await.unwrap();
         assert_eq!(reply(&mut stream).await, (4, checksum(0, &data)));
     }
-    assert!(server.stats().skipped > MIB as u64);
+    assert!(server.stats().bytes_skipped > MIB as u64);
 }
 
 #[tokio::test]
@@ -61,20 +61,20 @@ async fn fragments_land_in_place_and_hold_constant_memory() {
             [(1024, 32 << 10), (8192, 1016), (7 * MIB, 5 * MIB), (64, 14 * MIB), (16 << 10, 64 << 10)]
         {
             id += 2;
-            let (before, skipped) = (server.pool_stats().held, server.stats().skipped);
+            let (before, skipped) = (server.pool_stats().held, server.stats().bytes_skipped);
             let message = fragmented(&request(id, how, arg, &data), first, step);
             stream.write_all(&message).await.unwrap();
             assert_eq!(reply(&mut stream).await, (id, expected), "{how} in {first} and {step}");
             let held = server.pool_stats().held;
             assert!(how == "aligned" || held <= before + 3 * MIB, "{how} in {first} and {step}: {held}");
-            assert_eq!(server.stats().skipped, skipped);
+            assert_eq!(server.stats().bytes_skipped, skipped);
             // Large pieces are not copied.
             if step >= 5 * MIB {
-                let copied = server.stats().copied;
+                let copied = server.stats().bytes_copied_in;
                 let message = fragmented(&request(id + 1000, how, arg, &data), first, step);
                 stream.write_all(&message).await.unwrap();
                 assert_eq!(reply(&mut stream).await.1, expected);
-                let copied = server.stats().copied - copied;
+                let copied = server.stats().bytes_copied_in - copied;
                 assert!(copied <= 150 << 10, "{how} in {first} and {step}: {copied}");
             }
         }

@@ -203,37 +203,41 @@ async fn a_stream_of_numbers_takes_constant_memory_and_no_copy() {
     let items = doubles(8 * MIB);
     let sum = checksum(0, items.as_bytes());
     for source in [SeqSource::from(&items), streamed(&items, 20_000)] {
-        let before = client.stats().copied_out;
+        let before = client.stats().bytes_copied_out;
         assert_eq!(numbers.doubles("abc", source).await.unwrap(), sum);
-        assert!(client.stats().copied_out - before < 64 * 1024, "headers, and the smallest pieces");
+        assert!(client.stats().bytes_copied_out - before < 64 * 1024, "headers, and the smallest pieces");
     }
     let (chunks, largest) = (servant.chunks.load(Ordering::Relaxed), servant.largest.load(Ordering::Relaxed));
     assert!(chunks >= 512 && largest <= 256 * 1024, "{chunks} chunks of up to {largest}");
     let held = server.pool_stats().held;
     assert!(held <= 4 << 20, "{held} octets held for a stream of 64 MiB");
     // The part that identifies the stream, and a ring's first header.
-    assert!(server.stats().copied <= 64 * 1024, "{} octets of it were copied", server.stats().copied);
+    assert!(
+        server.stats().bytes_copied_in <= 64 * 1024,
+        "{} octets of it were copied",
+        server.stats().bytes_copied_in
+    );
 }
 
 #[tokio::test]
 async fn numbers_come_right_wherever_reads_cut_them() {
     let items = doubles(40_000);
     let exact = self::items::<LongDouble>(20_000);
-    for read_max in [613, 4_099, 65_535, 100_003] {
+    for max_read_bytes in [613, 4_099, 65_535, 100_003] {
         let pair = zorb::testing::pair_of(large(), large());
         let mut faults = PipeFaults::default();
-        faults.read_max = read_max;
+        faults.max_read_bytes = max_read_bytes;
         pair.set_faults(faults, PipeFaults::default());
         let published: bulk::NumbersRef = pair.server.activate_named("n", Numbers::default()).unwrap();
         let numbers: bulk::NumbersRef = pair.client.resolve(&published.to_string()).await.unwrap();
         for name in ["", "abc", "abcdefgh"] {
             let sum = numbers.doubles(name, &items).await.unwrap();
-            assert_eq!(sum, checksum(0, items.as_bytes()), "{read_max} {name:?}");
+            assert_eq!(sum, checksum(0, items.as_bytes()), "{max_read_bytes} {name:?}");
             let sum = numbers.exact(name, &exact).await.unwrap();
-            assert_eq!(sum, checksum(0, exact.as_bytes()), "{read_max} {name:?}");
+            assert_eq!(sum, checksum(0, exact.as_bytes()), "{max_read_bytes} {name:?}");
         }
         let sum = numbers.whole(40_000, &items).await.unwrap();
-        assert_eq!(sum, checksum(0, items.as_bytes()), "{read_max}");
+        assert_eq!(sum, checksum(0, items.as_bytes()), "{max_read_bytes}");
     }
 }
 
@@ -267,7 +271,7 @@ async fn a_servant_that_has_enough_answers_and_the_rest_is_skipped() {
         numbers.ping().await.unwrap();
     }
     assert_eq!(server.open_connections(), 1);
-    assert!(server.stats().skipped > 3 * 7 * MIB as u64);
+    assert!(server.stats().bytes_skipped > 3 * 7 * MIB as u64);
 }
 
 #[tokio::test]

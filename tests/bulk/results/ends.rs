@@ -73,7 +73,7 @@ async fn a_call_that_is_given_up_drops_what_makes_its_result() {
     assert_eq!(late.kind, SystemExceptionKind::Timeout);
     over.until(|over| over.alive() == 0).await;
     assert_eq!(over.shelf.add(1, 2).await.unwrap(), 3);
-    assert_eq!(over.server.stats().strays, 0);
+    assert_eq!(over.server.stats().stray_messages, 0);
 }
 
 #[tokio::test]

@@ -41,7 +41,7 @@ async fn results_of_every_size_come_whole() {
     check(&over.shelf, "tcp").await;
     assert!(over.server.stats().messages_out - before.messages_out > 100, "they leave in fragments");
     over.until(|over| over.alive() == 0).await;
-    assert_eq!((over.client.stats().strays, over.server.stats().strays), (0, 0));
+    assert_eq!((over.client.stats().stray_messages, over.server.stats().stray_messages), (0, 0));
     transport::assert_used(&over.client);
 }
 
@@ -126,7 +126,7 @@ async fn other_calls_of_the_connection_are_answered_while_results_are_made() {
     }
     // One for all other calls, and four that are kept for the next results.
     over.until(|over| over.client.open_connections() <= 5).await;
-    assert_eq!(over.client.stats().strays, 0);
+    assert_eq!(over.client.stats().stray_messages, 0);
 }
 
 #[tokio::test]

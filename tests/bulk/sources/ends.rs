@@ -176,12 +176,14 @@ async fn a_connection_cut_anywhere_fails_the_call_or_leaves_it_whole() {
 
 #[tokio::test(start_paused = true)]
 async fn pipes_that_take_little_at_a_time_get_it_whole() {
-    for (write_max, read_max, capacity) in [(1, 1, 64), (100, 7, 1_000), (70_000, 5_000, 70_000)] {
+    for (max_write_bytes, max_read_bytes, capacity) in [(1, 1, 64), (100, 7, 1_000), (70_000, 5_000, 70_000)]
+    {
         let pair = pair_of(large(), large());
         let published: bulk::StoreRef = pair.server.activate_named("store", Store::default()).unwrap();
         let store: bulk::StoreRef = pair.client.resolve(&published.to_string()).await.unwrap();
         let mut faults = PipeFaults::default();
-        (faults.write_max, faults.read_max, faults.capacity) = (write_max, read_max, capacity);
+        (faults.max_write_bytes, faults.max_read_bytes, faults.capacity) =
+            (max_write_bytes, max_read_bytes, capacity);
         pair.set_faults(faults, PipeFaults::default());
         let data = octets(100_000);
         assert_eq!(store.put("a name", streamed(data.clone(), 999)).await.unwrap(), checksum(0, &data));
@@ -219,7 +221,7 @@ async fn a_call_dropped_at_any_point_leaves_nothing_behind() {
         let published: bulk::StoreRef = pair.server.activate_named("store", Arc::clone(&servant)).unwrap();
         let store: bulk::StoreRef = pair.client.resolve(&published.to_string()).await.unwrap();
         let mut faults = PipeFaults::default();
-        (faults.write_max, faults.read_max, faults.capacity) = (5_000, 5_000, 5_000);
+        (faults.max_write_bytes, faults.max_read_bytes, faults.capacity) = (5_000, 5_000, 5_000);
         pair.set_faults(faults, PipeFaults::default());
         let gate = Arc::new(Semaphore::new(0));
         let source = gated(120_000, pieces(data.clone(), 4_000).collect(), Arc::clone(&gate), None);

@@ -39,7 +39,7 @@ async fn files_arrive_whole_also_from_the_middle() {
         assert_eq!(over.store.put("a name", source).await.unwrap(), checksum(0, &data), "{len}");
         let mut file = tokio::fs::File::open(&path).await.unwrap();
         tokio::io::AsyncSeekExt::seek(&mut file, io::SeekFrom::Start(len as u64 / 3)).await.unwrap();
-        let source = ByteSource::opened(file).await.unwrap();
+        let source = ByteSource::open_file(file).await.unwrap();
         let expected = checksum(0, &data[len / 3..]);
         assert_eq!(over.store.put("a name", source).await.unwrap(), expected, "{len}");
     }

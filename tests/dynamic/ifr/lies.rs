@@ -52,7 +52,7 @@ fn module() -> Value {
 }
 
 fn is_foreign(error: &FetchError, name: &str) -> bool {
-    matches!(error, FetchError::Foreign(wanted) if &**wanted == name)
+    matches!(error, FetchError::UnexpectedType(wanted) if &**wanted == name)
 }
 
 #[tokio::test]

@@ -80,7 +80,7 @@ async fn an_exception_that_is_not_listed_is_unknown_1() {
         Answer::Reply(
             ReplyStatus::UserException,
             Box::new(move |e| {
-                e.put_ascii(id).unwrap();
+                e.put_unconverted_str(id).unwrap();
                 e.put_i32(7);
                 e.put_i32(8);
             }),

@@ -126,7 +126,7 @@ pub(crate) fn reference(profiles: &[IiopProfile]) -> Ior {
 
 /// Returns a component with zorb's code sets.
 pub(crate) fn code_sets() -> TaggedComponent {
-    TaggedComponent::code_sets(&giop_codec::code_set::CodeSetComponentInfo::zorb()).unwrap()
+    TaggedComponent::code_sets(&giop_codec::code_set::CodeSetComponentInfo::zorb_default()).unwrap()
 }
 
 /// Returns a port without a listener.

@@ -70,9 +70,10 @@ async fn what_is_published() {
 // clause: ior.type_id.empty, ior.type_id.hint, ior.object.is_a
 #[tokio::test]
 async fn what_the_type_id_does_not_say_is_asked() {
-    let server =
-        Fake::new(|asked| Answer::value(asked.request().body().read_str_ascii().unwrap().contains("Big")))
-            .await;
+    let server = Fake::new(|asked| {
+        Answer::value(asked.request().body().read_unconverted_str().unwrap().contains("Big"))
+    })
+    .await;
     let client = client().await;
     let nameless = Ior { type_id: String::new(), ..server.ior() };
     let desk: DeskRef = client.resolve_unchecked(&nameless.to_string()).await.unwrap();

@@ -305,14 +305,14 @@ async fn every_object_answers_the_operations_of_objects() {
         ("IDL:Wire/Big:1.0", false),
         ("", false),
     ] {
-        let reply = raw.call("_is_a", &[], |e| e.put_ascii(id).unwrap()).await;
+        let reply = raw.call("_is_a", &[], |e| e.put_unconverted_str(id).unwrap()).await;
         assert_eq!(reply.body().read_bool(), Ok(expected), "{id}");
     }
     for operation in ["_non_existent", "_not_existent"] {
         assert_eq!(raw.call(operation, &[], |_| ()).await.body().read_bool(), Ok(false));
     }
     let reply = raw.call("_repository_id", &[], |_| ()).await;
-    assert_eq!(reply.body().read_str_ascii(), Ok("IDL:Wire/Desk:1.0"));
+    assert_eq!(reply.body().read_unconverted_str(), Ok("IDL:Wire/Desk:1.0"));
     let reply = raw.call("_component", &[], |_| ()).await;
     assert_eq!(giop_codec::ior::Ior::decode(&mut reply.body()), Ok(giop_codec::ior::Ior::nil()));
     let (kind, code, _) = raised(&raw.call("_interface", &[], |_| ()).await);

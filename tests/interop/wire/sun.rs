@@ -52,7 +52,7 @@ async fn one_request(profile: IiopProfile, text: &str, by_option: Option<usize>)
             let request_id = giop_codec::giop::RequestId(id);
             ReplyHeader { request_id, status, contexts }.encode(e).unwrap();
             begin_body(e);
-            e.put_ascii("answer").unwrap();
+            e.put_unconverted_str("answer").unwrap();
         });
         socket.write_all(&reply).await.unwrap();
         pieces
@@ -97,7 +97,7 @@ async fn requests_and_replies_leave_in_pieces_that_glassfish_takes() {
     for id in [ContextId::SUN_ORB_VERSION, ContextId(0x4e45_4f01)] {
         let mut raw = Raw::connect(&orb, b"desk").await;
         let context = ServiceContext { id, data: Bytes::from_static(&[0, 2]) };
-        raw.send("same", &[context], |e| e.put_ascii(&text).unwrap()).await;
+        raw.send("same", &[context], |e| e.put_unconverted_str(&text).unwrap()).await;
         let pieces = read_pieces(&mut raw.socket).await;
         assert!(pieces.octets.ends_with(b"ttt\0"), "it came whole");
         let is_cut = pieces.sizes.len() > 4 && pieces.sizes.iter().all(|size| *size <= PIECE);

@@ -19,7 +19,9 @@ const WIDE: CodeSets = CodeSets { char: CharSet::Latin1, wchar: Some(WCharSet::U
 async fn a_server_with_nothing_in_common_is_called_without_text() {
     for native in [0, 0x7777_7777] {
         let server = Fake::new(|asked| match asked.request().operation() {
-            "euro" => Answer::Reply(ReplyStatus::NoException, Box::new(|e| e.put_ascii("text").unwrap())),
+            "euro" => {
+                Answer::Reply(ReplyStatus::NoException, Box::new(|e| e.put_unconverted_str("text").unwrap()))
+            }
             _ => Answer::value(3_i32),
         })
         .await;

@@ -1,7 +1,7 @@
 //! Peers that are killed, stop responding, or are slow, during calls.
 
 use zorb::prelude::*;
-use zorb::testing::{Cut, Faults, Pair, PipeFaults, pair, pair_of, seeds};
+use zorb::testing::{Cut, Pair, PipeFaults, RandomFaults, pair, pair_of, seeds};
 use zorb::{Limits, Retry};
 
 use crate::faults::target::{Target, TargetRef, leaves_nothing, octets, over};
@@ -229,7 +229,7 @@ async fn flush_ends_at_the_deadline_of_a_call_when_the_server_does_not_read() {
 #[tokio::test(start_paused = true)]
 async fn one_octet_at_a_time_is_enough_for_everything() {
     let mut single = PipeFaults::default();
-    (single.read_max, single.write_max, single.capacity) = (1, 1, 1);
+    (single.max_read_bytes, single.max_write_bytes, single.capacity) = (1, 1, 1);
     let orbs = pair();
     let (servant, target) = over(&orbs).await;
     orbs.set_faults(single, single);
@@ -351,8 +351,8 @@ async fn deadlines_at_any_time_over_any_pipe_tell_the_truth() {
     for seed in seeds(100) {
         let orbs = pair();
         let (servant, target) = over(&orbs).await;
-        let faults = Faults::seeded(seed).delay(Duration::from_millis(20));
-        orbs.inject(faults.clone());
+        let faults = RandomFaults::seeded(seed).delay(Duration::from_millis(20));
+        orbs.set_random_faults(faults.clone());
         let calls: Vec<_> = (0..10)
             .map(|number| {
                 let hasty = target.with_timeout(Duration::from_millis(1 + (seed * 7 + number * 13) % 400));

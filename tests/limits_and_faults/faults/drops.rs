@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use zorb::prelude::*;
-use zorb::testing::{Faults, Pair, PipeFaults, dropped_after, pair};
+use zorb::testing::{Pair, PipeFaults, RandomFaults, drop_after_polls, pair};
 use zorb::{ByteSource, fan_out};
 
 use crate::faults::target::{Target, TargetRef, leaves_nothing, octets, over};
@@ -21,7 +21,7 @@ type Work = Pin<Box<dyn Future<Output = bool>>>;
 /// Returns a pipe through which a message needs several writes and reads.
 fn narrow() -> PipeFaults {
     let mut faults = PipeFaults::default();
-    (faults.read_max, faults.write_max, faults.capacity) = (7000, 5000, 6000);
+    (faults.max_read_bytes, faults.max_write_bytes, faults.capacity) = (7000, 5000, 6000);
     faults
 }
 
@@ -37,12 +37,12 @@ async fn drop_everywhere(what: &str, bound: bool, work: impl Fn(&Pair, &TargetRe
             match pipe {
                 0 => {}
                 1 => orbs.set_faults(narrow(), narrow()),
-                _ => orbs.inject(Faults::seeded(polls as u64).delay(Duration::ZERO)),
+                _ => orbs.set_random_faults(RandomFaults::seeded(polls as u64).delay(Duration::ZERO)),
             }
             if bound {
                 target.add(1, 2).await.unwrap();
             }
-            let done = dropped_after(polls, work(&orbs, &target)).await;
+            let done = drop_after_polls(polls, work(&orbs, &target)).await;
             still_good(&target, &servant, &what).await;
             drop(target);
             leaves_nothing(orbs, servant, &what).await;
@@ -171,7 +171,7 @@ async fn a_shutdown_dropped_anywhere_goes_on_and_leaves_nothing() {
                 .collect();
             tokio::time::sleep(Duration::from_millis(10)).await;
             let orb = if at_the_server { orbs.server.clone() } else { orbs.client.clone() };
-            let done = dropped_after(polls, async move { orb.shutdown().await }).await;
+            let done = drop_after_polls(polls, async move { orb.shutdown().await }).await;
             for (number, call) in (0..).zip(calls) {
                 match call.await.unwrap() {
                     Ok(_) => assert_eq!(servant.times(number), 1, "{polls} polls"),
@@ -202,7 +202,7 @@ async fn binds_over_tcp_dropped_anywhere_leave_no_descriptor() {
     loop {
         let client = test_support::transport::builder().build().await.unwrap();
         let target: TargetRef = client.resolve_unchecked(&here.to_string()).await.unwrap();
-        let done = dropped_after(polls, target.put(octets(500_000))).await;
+        let done = drop_after_polls(polls, target.put(octets(500_000))).await;
         assert_eq!(target.add(20, 3).await.unwrap(), 23, "dropped after {polls} polls");
         client.shutdown().await;
         assert_eq!(client.open_connections(), 0);

@@ -77,7 +77,7 @@ async fn survives(kind: Kind, version: &str, way: Way, faults: PipeFaults) -> Re
     let (orbs, servant, target) = faulty(version, way, faults).await;
     let result = send(kind, &target).await;
     if let Err(error) = &result
-        && (way == Way::Requests || faults.flip.is_none())
+        && (way == Way::Requests || faults.flipped_bit.is_none())
         && error.completed == CompletionStatus::No
     {
         assert_eq!(servant.executed(), 0, "{what}: {error}");
@@ -141,7 +141,7 @@ async fn flip_everywhere(kind: Kind, versions: &[&str], ways: &[Way]) {
             let bits = if ways.contains(&way) { length * 8 } else { 0 };
             for bit in ((i + j) as u64 % step..bits).step_by(step as usize) {
                 let mut faults = PipeFaults::default();
-                faults.flip = Some(bit);
+                faults.flipped_bit = Some(bit);
                 match survives(kind, version, way, faults).await {
                     Ok(()) => ok += 1,
                     Err(_) => failed += 1,

@@ -11,7 +11,7 @@ use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{ChildStdout, Command};
 use zorb::prelude::*;
-use zorb::testing::{Faults, pair};
+use zorb::testing::{RandomFaults, pair};
 
 use crate::faults::target::{Target, TargetRef, octets, over};
 
@@ -161,7 +161,7 @@ async fn role() {
         "fails-by-seed" => {
             let orbs = pair();
             let (_servant, target) = over(&orbs).await;
-            orbs.inject(Faults::seeded(4711));
+            orbs.set_random_faults(RandomFaults::seeded(4711));
             target.add(1, 2).await.unwrap();
             panic!("as it was asked to");
         }

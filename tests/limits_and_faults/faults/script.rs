@@ -1,4 +1,4 @@
-//! Faults that a seed selects: delayed data, pieces of any size, cuts and flips; and that a seed replays
+//! RandomFaults that a seed selects: delayed data, pieces of any size, cuts and flips; and that a seed replays
 //! them.
 
 use std::sync::{Arc, Mutex};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use tokio::time::Instant;
 use zorb::Retry;
 use zorb::prelude::*;
-use zorb::testing::{Cut, Faults, PipeFaults, pair, seeds};
+use zorb::testing::{Cut, PipeFaults, RandomFaults, pair, seeds};
 
 use crate::faults::role::Child;
 use crate::faults::target::{TargetRef, leaves_nothing, octets, over};
@@ -26,7 +26,7 @@ async fn ended(seed: u64) -> Vec<(u64, u128)> {
     let orbs = pair();
     let (servant, target) = over(&orbs).await;
     let targets = over_three(&orbs, &target).await;
-    orbs.inject(Faults::seeded(seed));
+    orbs.set_random_faults(RandomFaults::seeded(seed));
     let order = Arc::new(Mutex::new(Vec::new()));
     let start = Instant::now();
     let calls: Vec<_> = (0..30u64)
@@ -44,7 +44,7 @@ async fn ended(seed: u64) -> Vec<(u64, u128)> {
         call.await.unwrap();
     }
     for number in 0..30 {
-        assert_eq!(servant.times(number), 1, "{}", Faults::seeded(seed));
+        assert_eq!(servant.times(number), 1, "{}", RandomFaults::seeded(seed));
     }
     drop((target, targets));
     leaves_nothing(orbs, servant, &format!("seed {seed}")).await;
@@ -77,8 +77,8 @@ async fn calls_over_connections_that_break_anywhere_tell_the_truth() {
         let orbs = pair();
         let (servant, target) = over(&orbs).await;
         let targets = over_three(&orbs, &target).await;
-        let faults = Faults::seeded(seed).cut(3000).limit_to_first(9);
-        orbs.inject(faults.clone());
+        let faults = RandomFaults::seeded(seed).cut(3000).limit_to_first(9);
+        orbs.set_random_faults(faults.clone());
         let calls: Vec<_> = (0..24u64)
             .map(|number| {
                 let target = targets[number as usize % 3].with_timeout(Duration::from_secs(20));
@@ -128,8 +128,8 @@ async fn messages_with_random_bits_flipped_leave_later_calls_intact() {
     for seed in seeds(60) {
         let orbs = pair();
         let (servant, target) = over(&orbs).await;
-        let faults = Faults::seeded(seed).flip(40_000).limit_to_first(3);
-        orbs.inject(faults.clone());
+        let faults = RandomFaults::seeded(seed).flip(40_000).limit_to_first(3);
+        orbs.set_random_faults(faults.clone());
         for number in 0..6 {
             let hasty = target.with_retry(Retry::Never).with_timeout(Duration::from_secs(90));
             let result = hasty.once(number, 0, octets(6000)).await;
@@ -154,8 +154,8 @@ async fn messages_with_random_bits_flipped_leave_later_calls_intact() {
 
 #[test]
 fn each_connection_has_faults_of_its_own_and_the_later_ones_none_that_harm() {
-    let faults = Faults::seeded(17).cut(100).flip(100).limit_to_first(2);
-    let harmful = |of: PipeFaults| of.cut_after.is_some() || of.flip.is_some();
+    let faults = RandomFaults::seeded(17).cut(100).flip(100).limit_to_first(2);
+    let harmful = |of: PipeFaults| of.cut_after.is_some() || of.flipped_bit.is_some();
     let of = |connection| {
         let (there, back) = faults.of_connection(connection);
         (there, back, harmful(there) || harmful(back))
@@ -166,7 +166,7 @@ fn each_connection_has_faults_of_its_own_and_the_later_ones_none_that_harm() {
     assert_eq!(of(1), of(1));
     assert_eq!(faults.to_string(), "faults of seed 17 (ZORB_FAULTS=17 replays it)");
     let cuts: Vec<_> = (0..50)
-        .map(|seed| Faults::seeded(seed).cut(9).of_connection(0))
+        .map(|seed| RandomFaults::seeded(seed).cut(9).of_connection(0))
         .map(|(a, b)| if a.cut_after.is_some() { a.cut } else { b.cut })
         .collect();
     for cut in [Cut::End, Cut::Reset, Cut::Silence] {

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 
 use tokio::sync::Mutex;
 use zorb::prelude::*;
-use zorb::testing::{Faults, pair, pair_of, seeds};
+use zorb::testing::{RandomFaults, pair, pair_of, seeds};
 use zorb::{Limits, Retry};
 
 use crate::faults::target::{leaves_nothing, over};
@@ -84,8 +84,8 @@ async fn servants_that_panic_cost_one_request_each_whatever_the_pipe_does() {
     for seed in seeds(30) {
         let orbs = pair();
         let (servant, target) = over(&orbs).await;
-        let faults = Faults::seeded(seed);
-        orbs.inject(faults.clone());
+        let faults = RandomFaults::seeded(seed);
+        orbs.set_random_faults(faults.clone());
         let calls: Vec<_> = (0..20)
             .map(|number| {
                 let target = target.clone();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use zorb::prelude::*;
-use zorb::testing::{Faults, pair, seeds};
+use zorb::testing::{RandomFaults, pair, seeds};
 use zorb::{ByteSource, Limits, Orb, OrbBuilder, Retry};
 
 use crate::faults::target::{Target, TargetRef, leaves_nothing, octets, over};
@@ -43,8 +43,8 @@ async fn a_shutdown_under_load_answers_each_request_once_or_says_that_it_was_not
     for seed in seeds(60) {
         let orbs = pair();
         let (servant, target) = over(&orbs).await;
-        let faults = Faults::seeded(seed);
-        orbs.inject(faults.clone());
+        let faults = RandomFaults::seeded(seed);
+        orbs.set_random_faults(faults.clone());
         let calls = callers(&target, 12);
         tokio::time::sleep(Duration::from_millis(3 + seed * 5 % 170)).await;
         let report = orbs.server.shutdown().await;
@@ -71,8 +71,8 @@ async fn a_client_that_shuts_down_under_load_ends_each_of_its_calls_once() {
     for seed in seeds(30) {
         let orbs = pair();
         let (servant, target) = over(&orbs).await;
-        let faults = Faults::seeded(seed);
-        orbs.inject(faults.clone());
+        let faults = RandomFaults::seeded(seed);
+        orbs.set_random_faults(faults.clone());
         let calls = callers(&target, 8);
         tokio::time::sleep(Duration::from_millis(3 + seed * 7 % 170)).await;
         orbs.client.shutdown().await;

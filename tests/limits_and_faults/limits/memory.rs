@@ -119,10 +119,10 @@ async fn a_reply_that_is_too_large_blames_the_limit_of_this_side() {
     assert_eq!(cause.limit(), Some(Limit::MessageSize));
     let text = cause.to_string();
     assert!(
-        text.contains("exceeds the limit of this side, 10000") && text.contains("`Limits::max_message_size`"),
+        text.contains("exceeds the limit of 10000 bytes") && text.contains("`Limits::max_message_size`"),
         "{text}"
     );
-    assert!(!text.contains("broke the protocol"), "{text}");
+    assert!(!text.contains("violated the protocol"), "{text}");
     assert_eq!(hits(&pair.client, Limit::MessageSize), 1);
 }
 

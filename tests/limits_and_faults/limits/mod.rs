@@ -117,7 +117,7 @@ async fn desk(server: zorb::OrbBuilder) -> (zorb::testing::Pair, Arc<Servant>, D
 }
 
 fn hits(orb: &Orb, limit: Limit) -> u32 {
-    orb.stats().limits.of(limit)
+    orb.stats().limit_hits.of(limit)
 }
 
 /// Lets all other tasks run until they are idle: tokio's clock does not advance in the meantime.

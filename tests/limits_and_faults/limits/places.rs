@@ -40,12 +40,12 @@ impl Full {
     }
 
     fn displaced(&self) -> u32 {
-        self.orb.stats().limits.of(Limit::Displaced)
+        self.orb.stats().limit_hits.of(Limit::Evicted)
     }
 
     async fn end(self) {
         assert_eq!(self.desk.add(3, 4).await.unwrap(), 7, "who has called before was not disturbed");
-        assert_eq!(self.client.stats().limits.of(Limit::Displaced), 0);
+        assert_eq!(self.client.stats().limit_hits.of(Limit::Evicted), 0);
         self.client.shutdown().await;
         self.orb.shutdown().await;
     }
@@ -89,7 +89,7 @@ async fn full_endpoint_evicts_the_longest_idle_connection() {
         // All of them have made calls, so none is evicted.
         let (late, desk) = calls(&full.reference).await;
         desk.add(1, 1).await.unwrap_err();
-        assert!(full.orb.stats().limits.of(limit) > 0);
+        assert!(full.orb.stats().limit_hits.of(limit) > 0);
         assert_eq!(full.displaced(), PLACES as u32 - 1);
         for (client, desk) in newcomers {
             assert_eq!(desk.add(2, 2).await.unwrap(), 4);
@@ -126,7 +126,7 @@ async fn new_connection_is_not_evicted_before_the_idle_minimum() {
     let silent = full.stranger(b"GIOP").await;
     let (client, desk) = calls(&full.reference).await;
     desk.add(1, 1).await.unwrap_err();
-    assert!(full.orb.stats().limits.of(Limit::Connections) > 0);
+    assert!(full.orb.stats().limit_hits.of(Limit::Connections) > 0);
     assert_eq!((full.displaced(), full.orb.open_connections()), (0, 2));
     drop(silent);
     client.shutdown().await;

@@ -50,7 +50,7 @@ async fn oneways_are_not_shed_but_wait() {
     rest().await;
     servant.let_go(50);
     rest().await;
-    assert_eq!((servant.begun(), pair.server.stats().refused), (50, 0));
+    assert_eq!((servant.begun(), pair.server.stats().requests_refused), (50, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -64,7 +64,7 @@ async fn a_connection_over_its_own_limit_is_left_unread() {
         })
         .collect();
     rest().await;
-    assert_eq!((servant.begun(), pair.server.stats().refused), (5, 0));
+    assert_eq!((servant.begun(), pair.server.stats().requests_refused), (5, 0));
     assert!(hits(&pair.server, Limit::Requests) > 0);
     servant.let_go(20);
     for call in calls {

@@ -31,7 +31,7 @@ async fn drop_after<F: Future>(polls: usize, future: F) -> Option<F::Output> {
 /// Returns a pipe through which a message needs several writes and reads.
 fn narrow() -> PipeFaults {
     let mut faults = PipeFaults::default();
-    (faults.read_max, faults.write_max, faults.capacity) = (700, 500, 600);
+    (faults.max_read_bytes, faults.max_write_bytes, faults.capacity) = (700, 500, 600);
     faults
 }
 

@@ -4,7 +4,7 @@ use giop_codec::csi::{ContextFailure, EstablishContext, ExportedName, IdentityTo
 use zorb::Reference;
 use zorb::csi::{AssertedIdentity, Credentials, Logins, Required};
 use zorb::prelude::*;
-use zorb::tls::{ClientCertificates, Outgoing};
+use zorb::tls::{ClientCertificates, OutgoingTls};
 
 use crate::csi::hostile::{context, token};
 use crate::csi::{
@@ -97,7 +97,8 @@ async fn a_certificate_can_be_what_is_trusted() {
     let serving = builder().tls(serving).listen("ssliop://127.0.0.1:0").logins(wanted);
     let (_server, reference) = serve_at(serving).await;
     let speaking = Credentials::none().assert_identity(name("ann"));
-    let by = |subject: &str| builder().tls(tls(&ca, subject).outgoing(Outgoing::Required).build().unwrap());
+    let by =
+        |subject: &str| builder().tls(tls(&ca, subject).outgoing(OutgoingTls::Required).build().unwrap());
     let (_client, vault) = call(by("gateway").credentials(speaking.clone()), &reference).await;
     assert_eq!(vault.who().await.unwrap(), "AssertedName ann by Certificate CN=gateway");
     let (_client, vault) = call(by("eve").credentials(speaking), &reference).await;

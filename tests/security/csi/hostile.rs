@@ -42,7 +42,7 @@ pub(crate) fn context(body: &SasContext) -> ServiceContext {
 }
 
 fn in_context(number: u64) -> ServiceContext {
-    context(&SasContext::InContext { client_context_id: number, discard: false })
+    context(&SasContext::InContext { client_context_id: number, may_discard: false })
 }
 
 fn with(vault: &VaultRef, context: ServiceContext) -> VaultRef {

@@ -6,7 +6,7 @@ use giop_codec::csi::{AssociationOptions, SasContext, TransportMechanism};
 use giop_codec::giop::ServiceContextRef;
 use giop_codec::ior::ComponentTag;
 use zorb::csi::{Credentials, Logins, Required};
-use zorb::tls::{ClientCertificates, Outgoing, TlsBuilder};
+use zorb::tls::{ClientCertificates, OutgoingTls, TlsBuilder};
 use zorb::wire::{ContextId, Ior, ServiceContext};
 use zorb::{BuildError, Orb, Reference, ReplyInfo};
 
@@ -134,7 +134,7 @@ async fn by_tls(
 ) -> (Orb, Orb, VaultRef) {
     let serving = builder().tls(serving.build().unwrap()).listen("ssliop://127.0.0.1:0");
     let (server, reference) = serve_at(serving.logins(logins)).await;
-    let calling = tls(ca, "alice").outgoing(Outgoing::Required).build().unwrap();
+    let calling = tls(ca, "alice").outgoing(OutgoingTls::Required).build().unwrap();
     let (client, vault) = call(client.tls(calling), &reference).await;
     (server, client, vault)
 }

@@ -121,7 +121,7 @@ async fn plain_threads_call_too() {
 
 #[tokio::test]
 async fn an_orb_offers_both_and_clients_choose() {
-    use zorb::tls::Outgoing;
+    use zorb::tls::OutgoingTls;
     let ca = Authority::new("ca");
     let orb = transport::builder()
         .tls(tls(&ca, "server").build().unwrap())
@@ -133,9 +133,9 @@ async fn an_orb_offers_both_and_clients_choose() {
     let vault: VaultRef = orb.activate(Vault::default()).unwrap();
     let reference = vault.to_string();
     for (outgoing, expected) in [
-        (Outgoing::Preferred, "V1_3 nobody 0"),
-        (Outgoing::Required, "V1_3 nobody 0"),
-        (Outgoing::WhereRequired, "plaintext"),
+        (OutgoingTls::Preferred, "V1_3 nobody 0"),
+        (OutgoingTls::Required, "V1_3 nobody 0"),
+        (OutgoingTls::WhereRequired, "plaintext"),
     ] {
         let (_client, vault) =
             client(tls(&ca, "client").outgoing(outgoing).build().unwrap(), &reference).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use zorb::tls::{ClientCertificates, Identity, Outgoing, ServerNames, Tls, TlsVersion, Trust};
+use zorb::tls::{ClientCertificates, Identity, OutgoingTls, ServerNames, Tls, TlsVersion, Trust};
 use zorb::{CompletionStatus, SystemException, SystemExceptionKind};
 
 use crate::tls::{Directory, Vault, VaultRef, client, server, tls, transport};
@@ -112,7 +112,7 @@ async fn references_without_the_way_that_is_allowed_are_not_called() {
     let ca = Authority::new("ca");
     let orb = transport::builder().listen("iiop://127.0.0.1:0").build().await.unwrap();
     let vault: VaultRef = orb.activate(Vault::default()).unwrap();
-    let strict = tls(&ca, "client").outgoing(Outgoing::Required).build().unwrap();
+    let strict = tls(&ca, "client").outgoing(OutgoingTls::Required).build().unwrap();
     refused(strict, &vault.to_string(), SystemExceptionKind::NoPermission, "offers no TLS").await;
 
     let (_server, reference) = server(tls(&ca, "server").build().unwrap()).await;
@@ -122,7 +122,8 @@ async fn references_without_the_way_that_is_allowed_are_not_called() {
     assert_eq!(exception.kind, SystemExceptionKind::NoPermission);
     assert!(text(&exception).contains("requires TLS"), "{}", text(&exception));
     let nobody = Tls::builder().build().unwrap();
-    refused(nobody, &reference, SystemExceptionKind::NoPermission, "no CA is trusted").await;
+    refused(nobody, &reference, SystemExceptionKind::NoPermission, "no certificates of servers are trusted")
+        .await;
 }
 
 #[tokio::test]
@@ -140,7 +141,7 @@ async fn stalled_handshakes_are_bounded_in_time_and_number() {
     // Both slots are occupied: the next connection is closed at once, the first two after their timeout.
     let mut stream = TcpStream::connect(&address).await.unwrap();
     assert_eq!(stream.read(&mut [0; 8]).await.unwrap(), 0);
-    assert_eq!(orb.transport_stats().tls_shed, 1);
+    assert_eq!(orb.transport_stats().tls_rejected_by_limit, 1);
     for mut stream in silent {
         assert_eq!(stream.read(&mut [0; 8]).await.unwrap_or_default(), 0);
     }
@@ -165,7 +166,7 @@ async fn silent_handshakes_of_some_addresses_do_not_keep_clients_of_another_out(
     for place in 0..PLACES {
         silent.push(connect(2 + (place % 4) as u8).await);
     }
-    while orb.stats().limits.of(zorb::Limit::Handshakes) == 0 {
+    while orb.stats().limit_hits.of(zorb::Limit::Handshakes) == 0 {
         // Further ones are rejected as soon as all slots are occupied.
         silent.push(connect(2).await);
     }
@@ -175,7 +176,7 @@ async fn silent_handshakes_of_some_addresses_do_not_keep_clients_of_another_out(
         client.shutdown().await;
         silent.push(connect(3).await);
     }
-    assert!(orb.stats().limits.of(zorb::Limit::Displaced) > 0);
+    assert!(orb.stats().limit_hits.of(zorb::Limit::Evicted) > 0);
 }
 
 #[tokio::test]
@@ -201,8 +202,8 @@ async fn handshakes_that_do_not_go_on_give_way_to_newcomers() {
     let (_client, vault) = client(tls(&ca, "client").build().unwrap(), &reference).await;
     assert_eq!(vault.add(1, 2).await.unwrap(), 3);
     assert_eq!(silent.remove(0).read(&mut [0; 8]).await.unwrap_or_default(), 0, "the first has given way");
-    let limits = orb.stats().limits;
-    assert_eq!((limits.of(zorb::Limit::Displaced), limits.of(zorb::Limit::Connections)), (1, 0));
+    let limits = orb.stats().limit_hits;
+    assert_eq!((limits.of(zorb::Limit::Evicted), limits.of(zorb::Limit::Connections)), (1, 0));
     assert_eq!((orb.transport_stats().tls_failures, orb.transport_stats().tls_sessions), (1, 1));
 }
 

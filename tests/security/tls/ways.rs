@@ -3,7 +3,7 @@
 
 use tokio::net::TcpListener;
 use zorb::SystemExceptionKind::{NoPermission, Transient};
-use zorb::tls::{Outgoing, Tls};
+use zorb::tls::{OutgoingTls, Tls};
 use zorb::{Orb, SystemExceptionKind};
 
 use crate::tls::refusals::refused;
@@ -47,7 +47,7 @@ async fn a_server_that_can_not_be_reached_by_tls_is_not_called_in_plaintext() {
     let (_mistrusted, _, mistrusted) = both(tls(&other, "server").build().unwrap()).await;
     let (server, plain, _) = both(tls(&ca, "server").build().unwrap()).await;
     let (blocked, closed) = (blocked().await, closed().await);
-    for outgoing in [Outgoing::Preferred, Outgoing::Required] {
+    for outgoing in [OutgoingTls::Preferred, OutgoingTls::Required] {
         let check = async |secure: &str, kind: SystemExceptionKind, words: &str| {
             for addresses in [[secure, &plain], [&plain, secure]] {
                 let careful = tls(&ca, "client").outgoing(outgoing).build().unwrap();
@@ -66,9 +66,9 @@ async fn tls_in_any_profile_is_taken_before_plaintext_in_all_of_them() {
     let ca = Authority::new("ca");
     let (_server, plain, secure) = both(tls(&ca, "server").build().unwrap()).await;
     for (outgoing, expected) in [
-        (Outgoing::Preferred, "V1_3 nobody 0"),
-        (Outgoing::Required, "V1_3 nobody 0"),
-        (Outgoing::WhereRequired, "plaintext"),
+        (OutgoingTls::Preferred, "V1_3 nobody 0"),
+        (OutgoingTls::Required, "V1_3 nobody 0"),
+        (OutgoingTls::WhereRequired, "plaintext"),
     ] {
         for addresses in [[&*secure, &*plain], [&*plain, &*secure]] {
             let choosing = tls(&ca, "client").outgoing(outgoing).build().unwrap();
@@ -82,7 +82,7 @@ async fn client_that_prefers_tls_calls_plaintext_servers() {
     let ca = Authority::new("ca");
     let (_server, plain, _) = both(tls(&ca, "server").build().unwrap()).await;
     let dead = format!("iiop:1.2@127.0.0.1:{}", closed().await);
-    let preferring = tls(&ca, "client").outgoing(Outgoing::Preferred).build().unwrap();
+    let preferring = tls(&ca, "client").outgoing(OutgoingTls::Preferred).build().unwrap();
     assert_eq!(caller(preferring, [&dead, &plain]).await, "plaintext");
 }
 
@@ -91,7 +91,7 @@ async fn client_that_prefers_plaintext_tries_it_before_tls() {
     let (ca, other) = (Authority::new("ca"), Authority::new("other"));
     let (mistrusted, _, secure) = both(tls(&other, "server").build().unwrap()).await;
     let (_server, plain, good) = both(tls(&ca, "server").build().unwrap()).await;
-    let plainly = || tls(&ca, "client").outgoing(Outgoing::WhereRequired).build().unwrap();
+    let plainly = || tls(&ca, "client").outgoing(OutgoingTls::WhereRequired).build().unwrap();
     assert_eq!(caller(plainly(), [&secure, &plain]).await, "plaintext");
     let stats = mistrusted.transport_stats();
     assert_eq!((stats.tls_failures, stats.tls_sessions), (0, 0));

@@ -32,7 +32,7 @@ async fn relayed(reference: &str, piece: usize, most: usize) -> String {
             tokio::spawn(pass(from_far, to_near, piece, most));
         }
     });
-    let address = IiopAddress { version: Version::V1_2, host: "127.0.0.1".to_owned(), port, tls: true };
+    let address = IiopAddress { version: Version::V1_2, host: "127.0.0.1".to_owned(), port, uses_tls: true };
     Corbaloc::Iiop { addresses: vec![address], key: profile.object_key }.to_string()
 }
 

@@ -73,7 +73,10 @@ pub fn assert_used(orb: &Orb) {
     let stats = orb.transport_stats();
     match transport() {
         Transport::IoUring | Transport::IoUringThreads(_) if stats.fallbacks == 0 => {
-            assert!(stats.ring_connections > 0 && stats.submissions > 0 && stats.enters > 0, "{stats:?}");
+            assert!(
+                stats.ring_connections > 0 && stats.submissions > 0 && stats.enter_calls > 0,
+                "{stats:?}"
+            );
             assert_eq!(stats.threads, if transport() == Transport::IoUring { 0 } else { 2 }, "{stats:?}");
         }
         Transport::IoUring | Transport::IoUringThreads(_) => {

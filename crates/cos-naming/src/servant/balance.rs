@@ -1,4 +1,4 @@
-//! Groups: the selection of a member for each caller.
+//! Load balancing: the selection of a group's member for each caller.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -10,40 +10,48 @@ use zorb::Peer;
 
 use crate::store::{ContextId, Group, Key, Strategy};
 
-/// The state of all groups that is not in the store: whose turn it is, and the reported loads.
+/// The state of all groups that is not in the store: the next member in turn, and the reported loads.
 pub(super) struct Balancer {
-    report_timeout: Duration,
+    load_report_timeout: Duration,
     groups: Mutex<HashMap<(ContextId, Key), GroupState>>,
 }
 
 #[derive(Default)]
 struct GroupState {
-    /// Incremented for each caller. Modulo the number of members, the index of the next member in turn.
+    /// The number of callers so far. Modulo the number of members, it is the next member's index.
     turn: usize,
     reports: HashMap<String, LoadReport>,
 }
 
 struct LoadReport {
-    /// The load that the member reported, plus one step for each caller that got the member since.
+    /// The load that the member reported, plus one step for each caller that got the member after the report.
     load: f64,
-    /// Added to the load for each caller that gets the member.
+    /// The value that is added to the load for each caller that gets the member.
     step: f64,
     received_at: Instant,
+}
+
+/// The load of a member.
+#[derive(Debug, PartialEq)]
+pub(super) struct MemberLoad {
+    pub(super) load: f64,
+    /// False if the member has not reported a load yet, or too long ago.
+    pub(super) is_valid: bool,
 }
 
 /// The context and the name of a group.
 type GroupId<'a> = (ContextId, &'a Key);
 
 impl Balancer {
-    pub(super) fn new(report_timeout: Duration) -> Self {
-        Self { report_timeout, groups: Mutex::default() }
+    pub(super) fn new(load_report_timeout: Duration) -> Self {
+        Self { load_report_timeout, groups: Mutex::default() }
     }
 
     fn groups(&self) -> MutexGuard<'_, HashMap<(ContextId, Key), GroupState>> {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the index of the member for the caller of the current request, unless the group is empty.
+    /// Selects a member for the caller. Returns its index, or `None` if the group is empty.
     pub(super) fn pick(&self, id: GroupId<'_>, group: &Group) -> Option<usize> {
         let members = group.members.iter().map(|member| member.name.as_str());
         if group.members.is_empty() {
@@ -51,7 +59,7 @@ impl Balancer {
         }
         if group.strategy == Strategy::ByClient {
             let caller = zorb::try_request().map(|request| address_of(request.peer())).unwrap_or_default();
-            // Rendezvous hashing: if a member leaves, only its callers get another member.
+            // Rendezvous hashing: if a member leaves, only the callers that got this member get another one.
             return members
                 .enumerate()
                 .max_by_key(|(_, name)| rendezvous_hash(&caller, name))
@@ -68,10 +76,9 @@ impl Balancer {
                 let now = Instant::now();
                 let load = |index: usize| {
                     let report = state.reports.get(&group.members.get(index)?.name)?;
-                    report.is_valid(now, self.report_timeout).then_some(report.load)
+                    report.is_valid(now, self.load_report_timeout).then_some(report.load)
                 };
-                // A member without a valid report comes last. Among equal loads, the next in turn is
-                // selected.
+                // Members without a valid report come last. Among equal loads, the next in turn is selected.
                 let order = |index: &usize| load(*index).unwrap_or(f64::INFINITY);
                 let selected = in_turn.min_by(|a, b| order(a).total_cmp(&order(b)))?;
                 if let Some(report) =
@@ -91,19 +98,20 @@ impl Balancer {
         state.reports.insert(member.to_owned(), LoadReport { load, step, received_at: Instant::now() });
     }
 
-    /// Returns for each member its load, and whether its report is still valid.
-    pub(super) fn loads(&self, id: GroupId<'_>, group: &Group) -> Vec<(f64, bool)> {
+    /// Returns the loads of the members, in their order. The load of a member that has never reported is 0.
+    pub(super) fn loads(&self, id: GroupId<'_>, group: &Group) -> Vec<MemberLoad> {
         let (groups, now) = (self.groups(), Instant::now());
         let state = groups.get(&(id.0, id.1.clone()));
-        let report = |name: &String| state.and_then(|state| state.reports.get(name));
-        let load = |name| {
-            let valid = |report: &LoadReport| (report.load, report.is_valid(now, self.report_timeout));
-            report(name).map_or((0.0, false), valid)
+        let load_of = |name: &String| match state.and_then(|state| state.reports.get(name)) {
+            Some(report) => {
+                MemberLoad { load: report.load, is_valid: report.is_valid(now, self.load_report_timeout) }
+            }
+            None => MemberLoad { load: 0.0, is_valid: false },
         };
-        group.members.iter().map(|member| load(&member.name)).collect()
+        group.members.iter().map(|member| load_of(&member.name)).collect()
     }
 
-    /// Removes the state of a name: it was bound to another target or unbound, or a member left its group.
+    /// Removes the state of a group, because its name was unbound or bound again, or a member has left.
     pub(super) fn forget(&self, id: &(ContextId, Key)) {
         let mut groups = self.groups();
         if !groups.is_empty() {
@@ -118,7 +126,7 @@ impl LoadReport {
     }
 }
 
-/// Returns the bytes of the peer's IP address, or none for a local peer.
+/// Returns the bytes of the peer's IP address, or no bytes if the peer has none.
 fn address_of(peer: &Peer) -> Vec<u8> {
     match peer {
         Peer::Tcp(address) => match address.ip().to_canonical() {
@@ -129,8 +137,8 @@ fn address_of(peer: &Peer) -> Vec<u8> {
     }
 }
 
-/// FNV-1a, followed by the finalizer of SplitMix64, so that every bit of the input affects the whole hash.
-/// Every server calculates the same hash.
+/// Returns the FNV-1a hash of a caller and a member, followed by the finalizer of SplitMix64, so that every
+/// bit of the input affects all bits of the hash. All servers of a store calculate the same hash.
 fn rendezvous_hash(caller: &[u8], member: &str) -> u64 {
     let bytes = caller.iter().chain([&0]).chain(member.as_bytes());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |state, byte| {
@@ -185,7 +193,8 @@ mod tests {
         balance.report((ROOT, &key), "c", 1e9, 0.0);
         assert_eq!(balance.pick((ROOT, &key), &three), Some(2));
         balance.forget(&(ROOT, key.clone()));
-        assert_eq!(balance.loads((ROOT, &key), &three), [(0.0, false); 3]);
+        let loads = balance.loads((ROOT, &key), &three);
+        assert!(loads.iter().all(|load| *load == MemberLoad { load: 0.0, is_valid: false }), "{loads:?}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The servant of all naming contexts, which calls the service.
+//! The servant of all naming contexts. It forwards the operations to the [`Service`].
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use zorb::poa::{ObjectId, Poa, Refusal, ServantLocator};
 use zorb::wire::{ContextId as ServiceContextId, ServiceContext};
 use zorb::{ObjectRef, Servant, SystemException, SystemExceptionKind};
 
-use super::fault::{Fault, system};
+use super::fault::{Fault, system_exception};
 use super::service::Service;
 use super::walk::Operation;
 use crate::store::{ContextId, MayReplace, Store};
@@ -27,14 +27,15 @@ use crate::zorb_naming::balanced_context::{
 };
 use crate::zorb_naming::{BalancedContextServant, Member, State, Strategy};
 
-/// In replies from a cache: for how many seconds the storage system is unavailable, as a big-endian `u32`.
+/// The context of replies from a cache. Its data is for how many seconds the storage has been unavailable, as
+/// a big-endian `u32`.
 const CACHED_REPLY: ServiceContextId = ServiceContextId(0x5A4F_5211);
 
-/// The servant of all contexts of a service, or of its root context.
+/// The servant of all contexts of a service, or of its root context alone.
 pub(crate) struct ContextServant<S> {
     /// Weak, because the service is owned by its `Server`.
     service: Weak<Service<S>>,
-    /// `None` if the object id of a request names the context.
+    /// The context of all requests, or `None` if the object id of each request determines its context.
     fixed_context: Option<ContextId>,
 }
 
@@ -55,7 +56,7 @@ impl<S: Store> ContextServant<S> {
         let context = match self.fixed_context {
             Some(context) => context,
             None => context_of(zorb::request().object_id()).ok_or_else(|| {
-                system(SystemExceptionKind::ObjectNotExist, "no naming context has this key")
+                system_exception(SystemExceptionKind::ObjectNotExist, "no naming context has this key")
             })?,
         };
         Ok((service, context))
@@ -67,7 +68,7 @@ impl<S: Store> ContextServant<S> {
     }
 }
 
-/// Informs the client that the reply may be outdated.
+/// Informs the client, by a service context, that the reply may be outdated.
 #[cold]
 fn mark_reply_as_cached(unavailable_for: Duration) {
     #[cfg(feature = "etcd")]
@@ -84,7 +85,7 @@ fn whole_seconds(time: Duration) -> u32 {
 
 #[cold]
 fn service_ended() -> SystemException {
-    system(SystemExceptionKind::ObjectNotExist, "the naming service has ended")
+    system_exception(SystemExceptionKind::ObjectNotExist, "the naming service has ended")
 }
 
 pub(super) fn id_of(context: ContextId) -> ObjectId {
@@ -95,7 +96,7 @@ pub(super) fn context_of(id: &[u8]) -> Option<ContextId> {
     id.try_into().ok().map(u64::from_be_bytes).map(ContextId)
 }
 
-/// Returns the shared servant only for contexts that exist, so that `_non_existent` is answered correctly.
+/// Returns the shared servant, but only for contexts that exist, so that `_non_existent` is correct.
 pub(crate) struct ContextLocator<S> {
     service: Weak<Service<S>>,
     servant: Servant,
@@ -118,9 +119,11 @@ impl<S: Store> ServantLocator for ContextLocator<S> {
         };
         match exists {
             Ok(true) => Ok((self.servant.clone(), ())),
-            Ok(false) => {
-                Err(system(SystemExceptionKind::ObjectNotExist, "the naming context does not exist").into())
-            }
+            Ok(false) => Err(system_exception(
+                SystemExceptionKind::ObjectNotExist,
+                "the naming context does not exist",
+            )
+            .into()),
             Err(error) => Err(Refusal::System(BindError::from(Fault::from(error)).into())),
         }
     }
@@ -253,7 +256,9 @@ impl<S: Store> BalancedContextServant for ContextServant<S> {
     ) -> Result<(), ReportLoadError> {
         let (service, context) = self.service_and_context()?;
         if !load.is_finite() || !step.is_finite() || step < 0.0 {
-            return Err(bad_param("load and step must be finite, and the step not negative").into());
+            return Err(
+                bad_param("the load and the step must be finite, and the step must not be negative").into()
+            );
         }
         Ok(service.report_load(context, n, member, load, step).await?)
     }
@@ -289,7 +294,7 @@ impl<S: Store> BalancedContextServant for ContextServant<S> {
     }
 }
 
-/// A missing context is reported before a nil reference, so the callers look the context up first.
+/// A missing context must be reported rather than a nil reference, so callers must look the context up.
 #[cold]
 fn nil_reference() -> SystemException {
     bad_param("the reference is nil")
@@ -297,5 +302,5 @@ fn nil_reference() -> SystemException {
 
 #[cold]
 fn bad_param(text: &'static str) -> SystemException {
-    system(SystemExceptionKind::BadParam, text)
+    system_exception(SystemExceptionKind::BadParam, text)
 }

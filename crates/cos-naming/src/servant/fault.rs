@@ -1,4 +1,4 @@
-//! The failures of operations, and their mapping to the exceptions that each operation declares.
+//! [`Fault`], the failure of any operation, and its conversions to the errors of each operation.
 
 use zorb::cos_naming::naming_context::{
     AlreadyBound, BindContextError, BindError, BindNewContextError, CannotProceed, DestroyError, InvalidName,
@@ -16,7 +16,7 @@ use crate::zorb_naming::balanced_context::{
     ReportLoadError,
 };
 
-/// The failure of an operation: one of the exceptions that operations of contexts raise.
+/// The failure of an operation: any exception that an operation of contexts raises.
 #[derive(Debug)]
 pub(crate) enum Fault {
     NotFound(NotFound),
@@ -32,14 +32,17 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
+    /// Returns `NotFound`. `rest` begins with the component that was not found or has the wrong type.
     pub(crate) fn not_found(why: NotFoundReason, rest: &[NameComponent]) -> Self {
         Self::NotFound(NotFound { why, rest_of_name: rest.to_vec() })
     }
 
+    /// Returns `NotFound` for a component that is not bound, with which `rest` begins.
     pub(crate) fn missing(rest: &[NameComponent]) -> Self {
         Self::not_found(NotFoundReason::MissingNode, rest)
     }
 
+    /// Returns `CannotProceed`. The client may continue with `rest` in `context`.
     pub(crate) fn cannot_proceed(context: NamingContextRef, rest: &[NameComponent]) -> Self {
         Self::CannotProceed(CannotProceed { cxt: Some(context), rest_of_name: rest.to_vec() })
     }
@@ -47,12 +50,12 @@ impl Fault {
     /// Returns the failure for a context of this service that was destroyed.
     #[cold]
     pub(crate) fn destroyed() -> Self {
-        system(SystemExceptionKind::ObjectNotExist, "the naming context was destroyed").into()
+        system_exception(SystemExceptionKind::ObjectNotExist, "the naming context was destroyed").into()
     }
 }
 
 #[cold]
-pub(crate) fn system(kind: SystemExceptionKind, text: &'static str) -> SystemException {
+pub(crate) fn system_exception(kind: SystemExceptionKind, text: &'static str) -> SystemException {
     SystemException::from(kind).with_reason(text)
 }
 
@@ -68,24 +71,24 @@ impl From<StoreError> for Fault {
         let (kind, completion) = match error {
             StoreError::Unavailable { completion, .. } => (SystemExceptionKind::Transient, completion),
             StoreError::NotWritten { .. } => (SystemExceptionKind::PersistStore, CompletionStatus::No),
-            // It is unknown whether a change was made.
+            // It is not known whether the change was made.
             StoreError::Broken(_) => (SystemExceptionKind::PersistStore, CompletionStatus::Maybe),
         };
         Self::System(SystemException::new(kind, MinorCode::NONE, completion).with_source(error))
     }
 }
 
-/// Implements the conversions between [`Fault`] and the error types of operations, of any service.
-macro_rules! errors {
+/// Implements the conversions between [`Fault`] and the error types of the operations.
+macro_rules! impl_fault_conversions {
     ($($error:ident { $($variant:ident),* })*) => {$(
         impl From<Fault> for $error {
             fn from(fault: Fault) -> Self {
                 match fault {
                     $(Fault::$variant(exception) => Self::$variant(exception),)*
                     Fault::System(exception) => Self::System(exception),
-                    // Cannot occur: no operation raises an exception that it does not declare.
+                    // Unreachable, because operations raise only exceptions that they declare.
                     #[allow(unreachable_patterns, reason = "some error types have all variants")]
-                    other => Self::System(unexpected(&other)),
+                    other => Self::System(undeclared_exception(&other)),
                 }
             }
         }
@@ -102,13 +105,13 @@ macro_rules! errors {
 }
 
 #[cold]
-fn unexpected(fault: &Fault) -> SystemException {
+fn undeclared_exception(fault: &Fault) -> SystemException {
     SystemException::internal()
         .completed(CompletionStatus::Maybe)
         .with_reason(format!("the operation does not declare {fault:?}"))
 }
 
-errors! {
+impl_fault_conversions! {
     BindError { NotFound, CannotProceed, InvalidName, AlreadyBound }
     RebindError { NotFound, CannotProceed, InvalidName }
     BindContextError { NotFound, CannotProceed, InvalidName, AlreadyBound }

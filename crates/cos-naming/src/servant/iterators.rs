@@ -1,4 +1,4 @@
-//! Iterators over the bindings of a context that did not fit the reply to `list`.
+//! Iterators over the bindings of a context that did not fit in the reply to `list`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -10,13 +10,14 @@ use zorb::cos_naming::{Binding, BindingIteratorServant, BindingType};
 use zorb::poa::ObjectId;
 use zorb::{SystemException, SystemExceptionKind};
 
-use super::fault::{Fault, system};
+use super::fault::{Fault, system_exception};
 use super::service::{Service, wire_binding};
 use crate::store::{ContextId, Key, Store};
 
-/// An iterator only stores the last key that it returned. Later bindings are read on demand.
+/// The iterators of a service. Each stores only its position; the bindings after it are read on demand.
 pub(crate) struct Iterators {
     max_count: usize,
+    /// The time after which an iterator that is not used is dropped.
     timeout: Duration,
     table: Mutex<Table>,
 }
@@ -24,46 +25,49 @@ pub(crate) struct Iterators {
 #[derive(Default)]
 struct Table {
     next_id: u64,
-    by_id: BTreeMap<u64, Cursor>,
+    by_id: BTreeMap<u64, IteratorState>,
 }
 
-struct Cursor {
-    context: ContextId,
-    /// Locked while a page is read, so that two callers do not get the same page.
-    after: Arc<tokio::sync::Mutex<Option<Key>>>,
+struct IteratorState {
+    position: Position,
     last_used: Instant,
 }
 
-/// The context that an iterator lists, and the last key that it returned.
-type Position = (ContextId, Arc<tokio::sync::Mutex<Option<Key>>>);
+#[derive(Clone)]
+struct Position {
+    /// The context whose bindings are listed.
+    context: ContextId,
+    /// The last key that was returned. Locked while a page is read, so that callers get different pages.
+    last_key: Arc<tokio::sync::Mutex<Option<Key>>>,
+}
 
 impl Iterators {
     pub(crate) fn new(max_count: usize, timeout: Duration) -> Self {
         Self { max_count: max_count.max(1), timeout, table: Mutex::default() }
     }
 
-    /// Creates an iterator that starts after a key. If there are too many, drops the least recently used one.
-    pub(super) fn create(&self, context: ContextId, after: Option<Key>) -> ObjectId {
+    /// Creates an iterator that starts after `last_key`. May drop the least recently used iterator.
+    pub(super) fn create(&self, context: ContextId, last_key: Option<Key>) -> ObjectId {
         let now = Instant::now();
         let mut table = self.lock_table(now);
         while table.by_id.len() >= self.max_count {
-            let oldest = table.by_id.iter().min_by_key(|(_, cursor)| cursor.last_used).map(|(id, _)| *id);
+            let oldest = table.by_id.iter().min_by_key(|(_, iterator)| iterator.last_used).map(|(id, _)| *id);
             oldest.and_then(|id| table.by_id.remove(&id));
         }
         let id = table.next_id;
         table.next_id += 1;
-        let after = Arc::new(tokio::sync::Mutex::new(after));
-        table.by_id.insert(id, Cursor { context, after, last_used: now });
+        let position = Position { context, last_key: Arc::new(tokio::sync::Mutex::new(last_key)) };
+        table.by_id.insert(id, IteratorState { position, last_used: now });
         ObjectId::from(id.to_be_bytes().as_slice())
     }
 
-    /// Returns the position of an iterator, which counts as used now.
+    /// Returns the position of an iterator, and records that the iterator is used now.
     fn find(&self, id: &[u8]) -> Option<Position> {
         let now = Instant::now();
         let mut table = self.lock_table(now);
-        let cursor = table.by_id.get_mut(&iterator_id(id)?)?;
-        cursor.last_used = now;
-        Some((cursor.context, Arc::clone(&cursor.after)))
+        let iterator = table.by_id.get_mut(&iterator_id(id)?)?;
+        iterator.last_used = now;
+        Some(iterator.position.clone())
     }
 
     fn remove(&self, id: &[u8]) -> bool {
@@ -74,7 +78,7 @@ impl Iterators {
     /// Locks the table and drops expired iterators.
     fn lock_table(&self, now: Instant) -> MutexGuard<'_, Table> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        table.by_id.retain(|_, cursor| now.duration_since(cursor.last_used) < self.timeout);
+        table.by_id.retain(|_, iterator| now.duration_since(iterator.last_used) < self.timeout);
         table
     }
 
@@ -97,25 +101,25 @@ impl<S: Store> IteratorServant<S> {
     }
 
     async fn next(&self, how_many: u32) -> Result<Vec<Binding>, SystemException> {
-        let service = self.service.upgrade().ok_or_else(iterator_gone)?;
-        let (context, after) =
-            service.iterators.find(zorb::request().object_id()).ok_or_else(iterator_gone)?;
-        let mut after = after.lock().await;
-        let page = service.store.page(context, after.as_ref(), service.limit(how_many)).await;
+        let service = self.service.upgrade().ok_or_else(no_iterator)?;
+        let Position { context, last_key } =
+            service.iterators.find(zorb::request().object_id()).ok_or_else(no_iterator)?;
+        let mut last_key = last_key.lock().await;
+        let page = service.store.page(context, last_key.as_ref(), service.page_limit(how_many)).await;
         // A destroyed context has no bindings.
         let page = page.map_err(|error| BindError::from(Fault::from(error)))?.unwrap_or_default().bindings;
-        if let Some((last, _)) = page.last() {
-            *after = Some(last.clone());
+        if let Some((key, _)) = page.last() {
+            *last_key = Some(key.clone());
         }
         Ok(page.iter().map(wire_binding).collect())
     }
 }
 
 #[cold]
-fn iterator_gone() -> SystemException {
-    let text =
-        "the iterator does not exist: it was destroyed, timed out, or was replaced by a newer iterator";
-    system(SystemExceptionKind::ObjectNotExist, text)
+fn no_iterator() -> SystemException {
+    let text = "the iterator does not exist: it was destroyed, timed out, or was replaced by a newer \
+        iterator, or the naming service has restarted";
+    system_exception(SystemExceptionKind::ObjectNotExist, text)
 }
 
 impl<S: Store> BindingIteratorServant for IteratorServant<S> {
@@ -128,17 +132,17 @@ impl<S: Store> BindingIteratorServant for IteratorServant<S> {
     async fn next_n(&self, how_many: u32) -> Result<(bool, Vec<Binding>), SystemException> {
         if how_many == 0 {
             let text = "the requested number of bindings must not be 0";
-            return Err(system(SystemExceptionKind::BadParam, text));
+            return Err(system_exception(SystemExceptionKind::BadParam, text));
         }
         let page = self.next(how_many).await?;
         Ok((!page.is_empty(), page))
     }
 
     async fn destroy(&self) -> Result<(), SystemException> {
-        let service = self.service.upgrade().ok_or_else(iterator_gone)?;
+        let service = self.service.upgrade().ok_or_else(no_iterator)?;
         match service.iterators.remove(zorb::request().object_id()) {
             true => Ok(()),
-            false => Err(iterator_gone()),
+            false => Err(no_iterator()),
         }
     }
 }

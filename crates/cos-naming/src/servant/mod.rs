@@ -1,4 +1,4 @@
-//! The objects of the service: contexts and iterators.
+//! The servants of the service's objects: contexts, iterators, and the object of the bootstrap protocol.
 
 mod balance;
 mod bootstrap;
@@ -11,4 +11,4 @@ mod walk;
 pub(crate) use bootstrap::{BOOTSTRAP_KEY, BootstrapServant};
 pub(crate) use contexts::{ContextLocator, ContextServant};
 pub(crate) use iterators::IteratorServant;
-pub(crate) use service::{Options, ServedObjects, Service};
+pub(crate) use service::{ServedObjects, Service, ServiceOptions};

@@ -9,9 +9,9 @@ use zorb::poa::{Poa, PoaError};
 use zorb::wire::Ior;
 use zorb::{Bytes, ObjectRef, Reference, SystemExceptionKind};
 
-use super::balance::Balancer;
+use super::balance::{Balancer, MemberLoad};
 use super::contexts::{context_of, id_of};
-use super::fault::{Fault, system};
+use super::fault::{Fault, system_exception};
 use super::iterators::Iterators;
 use super::walk::{NameEnd, remote_fault, unreadable_reference};
 use crate::store::{
@@ -21,26 +21,25 @@ use crate::zorb_naming::Member;
 use crate::zorb_naming::balanced_context::{NoGroup, NoMember};
 
 #[derive(Debug, Clone)]
-pub(crate) struct Options {
+pub(crate) struct ServiceOptions {
     pub(crate) max_page_bindings: usize,
-    /// The approximate maximum size of a reply with bindings.
+    /// This is an approximate limit.
     pub(crate) max_page_bytes: usize,
     pub(crate) max_iterators: usize,
     pub(crate) iterator_timeout: Duration,
-    pub(crate) foreign_timeout: Duration,
-    pub(crate) report_timeout: Duration,
-    /// The maximum number of references that stay decoded.
-    pub(crate) max_decoded: usize,
+    pub(crate) remote_timeout: Duration,
+    pub(crate) load_report_timeout: Duration,
+    pub(crate) max_decoded_references: usize,
 }
 
 pub(crate) struct Service<S> {
     pub(crate) store: S,
-    pub(super) options: Options,
+    pub(super) options: ServiceOptions,
     pub(super) balancer: Balancer,
     pub(crate) iterators: Iterators,
-    /// Set when all objects are activated.
+    /// Set when all objects have been activated.
     objects: OnceLock<ServedObjects>,
-    /// The number of references that are decoded now.
+    /// The number of references that are kept decoded.
     decoded_count: Arc<AtomicUsize>,
 }
 
@@ -51,8 +50,8 @@ pub(crate) struct ServedObjects {
 }
 
 impl<S: Store> Service<S> {
-    pub(crate) fn new(store: S, options: Options) -> Self {
-        let balancer = Balancer::new(options.report_timeout);
+    pub(crate) fn new(store: S, options: ServiceOptions) -> Self {
+        let balancer = Balancer::new(options.load_report_timeout);
         let iterators = Iterators::new(options.max_iterators, options.iterator_timeout);
         Self { store, options, balancer, iterators, objects: OnceLock::new(), decoded_count: Arc::default() }
     }
@@ -65,20 +64,21 @@ impl<S: Store> Service<S> {
         self.objects.get()
     }
 
-    fn objects(&self) -> Result<&ServedObjects, Fault> {
-        let starting = || system(SystemExceptionKind::Transient, "the naming service is still starting");
+    /// Returns the objects, or TRANSIENT if they have not all been activated.
+    fn started_objects(&self) -> Result<&ServedObjects, Fault> {
+        let starting =
+            || system_exception(SystemExceptionKind::Transient, "the naming service is still starting");
         self.objects.get().ok_or_else(|| starting().into())
     }
 
     pub(crate) fn context_ref<R: Reference>(&self, context: ContextId) -> Result<R, Fault> {
         if context == ContextId::ROOT {
-            return Ok(R::from_object(self.objects()?.root.clone()));
+            return Ok(R::from_object(self.started_objects()?.root.clone()));
         }
-        // The type id is that of `NamingContextExt`, which all clients know. `_is_a` shows that contexts
-        // support groups too.
-        let contexts = &self.objects()?.contexts;
+        // All clients know this type id. Those that use groups learn from `_is_a` that contexts support them.
+        let contexts = &self.started_objects()?.contexts;
         let reference = contexts.create_reference_with_id::<NamingContextExtRef>(id_of(context));
-        Ok(R::from_object(reference.map_err(no_reference)?.to_object()))
+        Ok(R::from_object(reference.map_err(reference_fault)?.to_object()))
     }
 
     /// Returns the context to which the reference refers, if it belongs to this service.
@@ -120,7 +120,7 @@ impl<S: Store> Service<S> {
     ) -> Result<Option<ObjectRef>, Fault> {
         match &bound.target {
             Target::Context(id) => self.context_ref(*id).map(Some),
-            Target::Object(_) | Target::Foreign(_) => self.single_reference(bound),
+            Target::Object(_) | Target::RemoteContext(_) => self.single_reference(bound),
             Target::Group(group) => {
                 let picked = self.balancer.pick((context, key), group);
                 let picked = picked.ok_or_else(|| Fault::missing(last))?;
@@ -134,30 +134,31 @@ impl<S: Store> Service<S> {
         self.reference(bound, 0)
     }
 
-    /// Returns the reference with this index in a group (0 for other targets), decoded when needed.
+    /// Returns the reference of the member with this index in a group. For other targets, `index` must be 0.
+    /// Decodes references at first use, and keeps them if the limit permits it.
     fn reference(&self, bound: &StoredBinding, index: usize) -> Result<Option<ObjectRef>, Fault> {
         if let Some(decoded) = bound.decoded.get() {
             return Ok(decoded.references.get(index).cloned().flatten());
         }
-        let one: [&Bytes; 1];
-        let all: Vec<&Bytes>;
+        let single: [&Bytes; 1];
+        let of_members: Vec<&Bytes>;
         let encoded: &[&Bytes] = match &bound.target {
-            Target::Object(reference) | Target::Foreign(reference) => {
-                one = [reference];
-                &one
+            Target::Object(reference) | Target::RemoteContext(reference) => {
+                single = [reference];
+                &single
             }
             Target::Group(group) => {
-                all = group.members.iter().map(|member| &member.object).collect();
-                &all
+                of_members = group.members.iter().map(|member| &member.object).collect();
+                &of_members
             }
             Target::Context(_) => &[],
         };
-        let max = self.options.max_decoded;
+        let max = self.options.max_decoded_references;
         let add = |count: usize| count.checked_add(encoded.len()).filter(|count| *count <= max);
         if self.decoded_count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_err() {
             return encoded.get(index).map_or(Ok(None), |reference| self.decode(reference));
         }
-        // Dropping it subtracts from the count, for example if another thread was faster.
+        // If another thread is faster, this value is dropped, and its references are no longer counted.
         let mut decoded = DecodedReferences {
             references: vec![None; encoded.len()].into(),
             total_count: Arc::clone(&self.decoded_count),
@@ -169,6 +170,7 @@ impl<S: Store> Service<S> {
         Ok(decoded.references.get(index).cloned().flatten())
     }
 
+    /// Decodes the reference of a stored target. No bytes are a nil reference.
     fn decode(&self, encoded: &Bytes) -> Result<Option<ObjectRef>, Fault> {
         if encoded.is_empty() {
             return Ok(None);
@@ -195,18 +197,19 @@ impl<S: Store> Service<S> {
         context: ContextId,
         how_many: u32,
     ) -> Result<(Vec<Binding>, Option<BindingIteratorRef>), Fault> {
-        let page = self.store.page(context, None, self.limit(how_many)).await?;
+        let page = self.store.page(context, None, self.page_limit(how_many)).await?;
         let Page { bindings, has_more } = page.ok_or_else(Fault::destroyed)?;
         let iterator = has_more.then(|| {
             let id = self.iterators.create(context, bindings.last().map(|(key, _)| key.clone()));
-            let reference = self.objects()?.iterators.create_reference_with_id(id);
-            reference.map_err(no_reference)
+            let reference = self.started_objects()?.iterators.create_reference_with_id(id);
+            reference.map_err(reference_fault)
         });
         let iterator = iterator.transpose()?;
         Ok((bindings.iter().map(wire_binding).collect(), iterator))
     }
 
-    pub(super) fn limit(&self, how_many: u32) -> PageLimit {
+    /// Returns the limit of a reply for a client that requests `how_many` bindings.
+    pub(super) fn page_limit(&self, how_many: u32) -> PageLimit {
         let bindings = usize::try_from(how_many).unwrap_or(usize::MAX).min(self.options.max_page_bindings);
         PageLimit { bindings, bytes: self.options.max_page_bytes }
     }
@@ -249,9 +252,9 @@ impl<S: Store> Service<S> {
                     let loads = self.balancer.loads((context, &key), group);
                     let members = group.members.iter().zip(loads).enumerate();
                     members
-                        .map(|(index, (member, (load, reporting)))| {
+                        .map(|(index, (member, MemberLoad { load, is_valid }))| {
                             let target = self.reference(bound, index)?;
-                            Ok(Member { name: member.name.clone(), target, load, reporting })
+                            Ok(Member { name: member.name.clone(), target, load, reporting: is_valid })
                         })
                         .collect()
                 })
@@ -279,7 +282,7 @@ impl<S: Store> Service<S> {
             Lookup::Bound(bound) => match &bound.target {
                 Target::Group(group) => f(&bound, group),
                 Target::Object(_) => Err(Fault::NoGroup(NoGroup)),
-                Target::Context(_) | Target::Foreign(_) => Err(Fault::not_found(NotObject, last)),
+                Target::Context(_) | Target::RemoteContext(_) => Err(Fault::not_found(NotObject, last)),
             },
         }
     }
@@ -290,8 +293,8 @@ pub(super) fn wire_binding((key, binding_type): &(Key, zorb::cos_naming::Binding
 }
 
 #[cold]
-fn no_reference(error: PoaError) -> Fault {
-    system(SystemExceptionKind::ObjAdapter, "cannot create a reference to the context or iterator")
+fn reference_fault(error: PoaError) -> Fault {
+    system_exception(SystemExceptionKind::ObjAdapter, "cannot create a reference to the context or iterator")
         .with_source(error)
         .into()
 }

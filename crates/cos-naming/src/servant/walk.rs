@@ -1,5 +1,4 @@
-//! Names with several components: following them to their last component, in this service or in others, and
-//! changing the binding of the last component.
+//! Follows names to the context of their last component, and changes the binding of that component.
 
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use zorb::cos_naming::{NameComponent, NamingContextRef};
 use zorb::wire::ContextId as ServiceContextId;
 use zorb::{ObjectRef, Reference, SystemException, SystemExceptionKind};
 
-use super::fault::{Fault, system};
+use super::fault::{Fault, system_exception};
 use super::service::Service;
 use crate::store::{
     Change, ChangeError, ContextId, Group, Key, Lookup, MayReplace, Member, Refusal, Store, Strategy, Target,
@@ -18,11 +17,11 @@ use crate::zorb_naming::{self, BalancedContextRef};
 
 pub(crate) const MAX_COMPONENTS: usize = 256;
 
-/// The maximum number of services through which one name may lead. Each service awaits the next one's reply.
+/// The maximum number of times that a request is forwarded to another service. Each service awaits the reply.
 const MAX_HOPS: u8 = 16;
 
-/// Service contexts in which services of zorb count how many services the request has passed. Loops through
-/// other services end too, because each service removes a component.
+/// The service context of forwarded requests. Its data is one byte: the number of times that services of zorb
+/// have forwarded the request. Loops through other services also end, because each service shortens the name.
 const HOPS: ServiceContextId = ServiceContextId(0x5A4F_5210);
 
 /// An operation that changes the binding of a name.
@@ -38,16 +37,17 @@ pub(crate) enum Operation<'a> {
     Leave(&'a str),
 }
 
-/// The context in which the last component of a name is bound.
+/// Where [`Service::follow_name`] ended.
 pub(super) enum NameEnd<'n> {
-    /// `key` and `last` are the last component of the name, and `is_nested` is true if others precede it.
+    /// In a context of this service. `key` and `last` are the last component. `is_nested` is true if others
+    /// precede it.
     Local { context: ContextId, key: Key, last: &'n [NameComponent], is_nested: bool },
-    /// A context of another service, and the rest of the name in that context.
+    /// In a context of another service. `rest` is the rest of the name, to be resolved in that context.
     Remote { context: NamingContextRef, rest: &'n [NameComponent] },
 }
 
 impl<S: Store> Service<S> {
-    /// Follows all components of a name except the last, until a context belongs to another service.
+    /// Follows all components of a name except the last one, as far as they are in this service.
     pub(super) async fn follow_name<'n>(
         &self,
         context: ContextId,
@@ -71,7 +71,7 @@ impl<S: Store> Service<S> {
             };
             match &bound.target {
                 Target::Context(next) => current = *next,
-                Target::Foreign(_) => {
+                Target::RemoteContext(_) => {
                     let reference = self.single_reference(&bound)?.ok_or_else(|| Fault::missing(rest))?;
                     let context = NamingContextRef::from_object(reference);
                     return Ok(NameEnd::Remote { context, rest: rest.get(1..).unwrap_or_default() });
@@ -85,7 +85,8 @@ impl<S: Store> Service<S> {
         Err(Fault::InvalidName(InvalidName))
     }
 
-    /// Returns the failure for a destroyed context: the called one, unless `is_nested`.
+    /// Returns the failure for a context that does not exist: OBJECT_NOT_EXIST if the client called it, or
+    /// `CannotProceed` if a name led to it (`is_nested`).
     pub(super) fn no_context(&self, context: ContextId, rest: &[NameComponent], is_nested: bool) -> Fault {
         match self.context_ref::<NamingContextRef>(context) {
             Ok(reference) if is_nested => Fault::cannot_proceed(reference, rest),
@@ -116,7 +117,7 @@ impl<S: Store> Service<S> {
             Operation::BindContext(bound, may_replace) => {
                 let target = match self.own_context(&bound) {
                     Some(own) => Target::Context(own),
-                    None => Target::Foreign(encode_reference(Some(bound.as_object()))),
+                    None => Target::RemoteContext(encode_reference(Some(bound.as_object()))),
                 };
                 Change::Bind { context, key, target, may_replace }
             }
@@ -145,6 +146,7 @@ impl<S: Store> Service<S> {
         created.map(|created| self.context_ref(created)).transpose()
     }
 
+    /// Returns the failure of a change to the binding of a name. `last` is the last component of the name.
     pub(super) fn change_fault(
         &self,
         error: ChangeError,
@@ -162,16 +164,18 @@ impl<S: Store> Service<S> {
             Refusal::NotBound => Fault::missing(last),
             Refusal::IsContext => Fault::not_found(NotFoundReason::NotObject, last),
             Refusal::IsObject => Fault::not_found(NotFoundReason::NotContext, last),
-            Refusal::NoGroup => Fault::NoGroup(NoGroup),
+            Refusal::NotGroup => Fault::NoGroup(NoGroup),
             Refusal::NoMember => Fault::NoMember(NoMember),
-            Refusal::Full => Fault::GroupFull(GroupFull),
+            Refusal::GroupFull => Fault::GroupFull(GroupFull),
             Refusal::NotEmpty => Fault::NotEmpty(NotEmpty),
-            Refusal::Root => {
-                system(SystemExceptionKind::NoPermission, "the root context cannot be destroyed").into()
+            Refusal::IsRoot => {
+                system_exception(SystemExceptionKind::NoPermission, "the root context cannot be destroyed")
+                    .into()
             }
-            Refusal::NoLeases => {
-                let text = "this naming service does not support bindings with a duration; only names in etcd support them";
-                system(SystemExceptionKind::NoImplement, text).into()
+            Refusal::TimeLimitUnsupported => {
+                let text = "this naming service does not support bindings for a limited time; only a service with \
+                    its names in etcd supports them";
+                system_exception(SystemExceptionKind::NoImplement, text).into()
             }
         }
     }
@@ -203,8 +207,8 @@ impl<S: Store> Service<S> {
         Ok(None)
     }
 
-    /// Returns a context of another service with the hop count and the timeout of forwarded calls, or
-    /// `CannotProceed` if the request has already passed too many services.
+    /// Returns a reference to a context of another service that sends the count of hops and has the timeout
+    /// for forwarded requests. Fails with `CannotProceed` if the request has been forwarded too often.
     pub(super) fn remote_context(
         &self,
         context: &NamingContextRef,
@@ -218,7 +222,7 @@ impl<S: Store> Service<S> {
             return Err(Fault::cannot_proceed(context.clone(), rest));
         }
         let reference = context.with_context(HOPS, vec![hop_count + 1]);
-        Ok(reference.with_timeout(self.options.foreign_timeout))
+        Ok(reference.with_timeout(self.options.remote_timeout))
     }
 
     /// Like [`remote_context`](Self::remote_context), but requires the interface for groups.
@@ -232,7 +236,8 @@ impl<S: Store> Service<S> {
     }
 }
 
-/// Passes on user exceptions. After others, `CannotProceed` has the other service and the rest.
+/// Returns the failure to report after another service failed: its user exception, or `CannotProceed` in
+/// place of a system exception, so that the client may call the other service itself.
 pub(super) fn remote_fault(fault: Fault, context: &NamingContextRef, rest: &[NameComponent]) -> Fault {
     match fault {
         Fault::System(error) => {
@@ -243,7 +248,7 @@ pub(super) fn remote_fault(fault: Fault, context: &NamingContextRef, rest: &[Nam
     }
 }
 
-/// Encodes a reference for the store; nil is empty.
+/// Encodes a reference for the store. A nil reference has no bytes.
 fn encode_reference(object: Option<&ObjectRef>) -> zorb::Bytes {
     object.map(|object| object.ior().to_encapsulation()).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The index of all bindings in memory. It is read without locks, so lookups never wait for changes.
+//! [`Index`], which holds all bindings in memory. Lookups need no lock, so they never wait for changes.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -7,8 +7,7 @@ use papaya::{Equivalent, HashMap};
 
 use super::{ContextId, Key, Lookup, StoredBinding};
 
-/// The contents of every context of a store, for lookups. A binding takes about 200 bytes in addition to its
-/// reference.
+/// All contexts and bindings of a store. A binding occupies about 200 bytes in addition to its reference.
 #[derive(Default)]
 pub(super) struct Index {
     contexts: HashMap<ContextId, ()>,
@@ -38,12 +37,12 @@ impl Index {
     pub(super) fn lookup(&self, context: ContextId, key: &Key) -> Lookup {
         match self.bindings.pin().get(&BindingIdRef(context, key)) {
             Some(bound) => Lookup::Bound(Arc::clone(bound)),
-            None if self.has(context) => Lookup::NotBound,
+            None if self.has_context(context) => Lookup::NotBound,
             None => Lookup::NoContext,
         }
     }
 
-    pub(super) fn has(&self, context: ContextId) -> bool {
+    pub(super) fn has_context(&self, context: ContextId) -> bool {
         self.contexts.pin().contains_key(&context)
     }
 
@@ -59,8 +58,8 @@ impl Index {
         self.bindings.pin().insert(BindingId(context, key), Arc::new(bound));
     }
 
-    /// Replaces the contents. Returns the number of contexts and bindings that differed. Concurrent lookups
-    /// always find entries that are in both indexes.
+    /// Replaces the contents with those of `other`. Returns the number of contexts and bindings that
+    /// differed. During this, concurrent lookups find all entries that are in both indexes.
     pub(super) fn replace_contents(&self, other: &Self) -> usize {
         let mut differences = 0;
         let (contexts, others) = (self.contexts.pin(), other.contexts.pin());

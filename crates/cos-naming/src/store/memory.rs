@@ -1,4 +1,4 @@
-//! A store in memory.
+//! [`MemoryStore`], and the rules for changes that all stores share.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -31,7 +31,7 @@ impl Default for MemoryStore {
 }
 
 impl MemoryStore {
-    /// Creates a store with only the root context, without bindings.
+    /// Creates a store that contains only the root context, without bindings.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -84,7 +84,7 @@ impl Store for MemoryStore {
             }
             Change::BindNewContext { context, key } => {
                 let bindings = contexts.get_mut(&context).ok_or(Refusal::NoContext)?;
-                may_bind(bindings.get(&key).map(|bound| &bound.target), MayReplace::Nothing)?;
+                check_bind(bindings.get(&key).map(|bound| &bound.target), MayReplace::Nothing)?;
                 let id = new_id();
                 bindings.insert(key, Arc::new(StoredBinding::new(Target::Context(id))));
                 contexts.insert(id, BTreeMap::new());
@@ -92,16 +92,16 @@ impl Store for MemoryStore {
             }
             Change::Bind { context, key, target, may_replace } => {
                 let bindings = contexts.get_mut(&context).ok_or(Refusal::NoContext)?;
-                may_bind(bindings.get(&key).map(|bound| &bound.target), may_replace)?;
+                check_bind(bindings.get(&key).map(|bound| &bound.target), may_replace)?;
                 bindings.insert(key, Arc::new(StoredBinding::new(target)));
             }
-            Change::BindFor { .. } => return Err(Refusal::NoLeases.into()),
+            Change::BindFor { .. } => return Err(Refusal::TimeLimitUnsupported.into()),
             Change::Unbind { context, key } => {
                 let bindings = contexts.get_mut(&context).ok_or(Refusal::NoContext)?;
                 bindings.remove(&key).ok_or(Refusal::NotBound)?;
             }
             Change::Destroy { context } => {
-                may_destroy(context, contexts.get(&context).map(|bindings| !bindings.is_empty()))?;
+                check_destroy(context, contexts.get(&context).map(|bindings| !bindings.is_empty()))?;
                 contexts.remove(&context);
             }
             Change::Join { context, ref key, .. } | Change::Leave { context, ref key, .. } => {
@@ -114,7 +114,8 @@ impl Store for MemoryStore {
     }
 }
 
-pub(super) fn may_bind(found: Option<&Target>, may_replace: MayReplace) -> Result<(), Refusal> {
+/// Checks whether a name may be bound. `found` is the target to which it is bound now.
+pub(super) fn check_bind(found: Option<&Target>, may_replace: MayReplace) -> Result<(), Refusal> {
     let Some(found) = found else { return Ok(()) };
     match (may_replace, found.binding_type()) {
         (MayReplace::Nothing, _) => Err(Refusal::AlreadyBound),
@@ -124,23 +125,23 @@ pub(super) fn may_bind(found: Option<&Target>, may_replace: MayReplace) -> Resul
     }
 }
 
-/// Checks whether a context may be destroyed. `has_bindings` is `None` if it does not exist.
-pub(super) fn may_destroy(context: ContextId, has_bindings: Option<bool>) -> Result<(), Refusal> {
+/// Checks whether a context may be destroyed. `has_bindings` is `None` if the context does not exist.
+pub(super) fn check_destroy(context: ContextId, has_bindings: Option<bool>) -> Result<(), Refusal> {
     match has_bindings {
-        _ if context == ContextId::ROOT => Err(Refusal::Root),
+        _ if context == ContextId::ROOT => Err(Refusal::IsRoot),
         None => Err(Refusal::NoContext),
         Some(true) => Err(Refusal::NotEmpty),
         Some(false) => Ok(()),
     }
 }
 
-/// Returns the group after a member has joined or left.
+/// Returns the group after a member has joined or left. `found` is the target to which its name is bound.
 pub(super) fn changed_group(found: Option<&Target>, change: &Change) -> Result<Group, Refusal> {
     let mut group = match found {
         None => return Err(Refusal::NotBound),
         Some(Target::Group(group)) => group.clone(),
-        Some(Target::Object(_)) => return Err(Refusal::NoGroup),
-        Some(Target::Context(_) | Target::Foreign(_)) => return Err(Refusal::IsContext),
+        Some(Target::Object(_)) => return Err(Refusal::NotGroup),
+        Some(Target::Context(_) | Target::RemoteContext(_)) => return Err(Refusal::IsContext),
     };
     let members = &mut group.members;
     match change {
@@ -148,12 +149,12 @@ pub(super) fn changed_group(found: Option<&Target>, change: &Change) -> Result<G
             let is_full = members.len() >= Group::MAX_MEMBERS;
             match members.iter_mut().find(|other| other.name == member.name) {
                 Some(other) => *other = member.clone(),
-                None if is_full => return Err(Refusal::Full),
+                None if is_full => return Err(Refusal::GroupFull),
                 None => members.push(member.clone()),
             }
-            // All members are in one record, and in one reply.
+            // All members must fit in one record of a store, and in one reply.
             if members.iter().map(Member::byte_size).sum::<usize>() > Group::MAX_BYTES {
-                return Err(Refusal::Full);
+                return Err(Refusal::GroupFull);
             }
         }
         Change::Leave { member, .. } => {

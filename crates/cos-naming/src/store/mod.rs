@@ -1,4 +1,4 @@
-//! The data of a naming service, and the trait of its stores.
+//! The data of a naming service, and [`Store`], the trait of everything that can store it.
 
 mod disk;
 #[cfg(feature = "etcd")]
@@ -23,7 +23,7 @@ pub use key::Key;
 pub use memory::MemoryStore;
 pub use record::{Group, Member, Strategy, Target};
 
-/// The number of a naming context. The object key of the context contains it, so it is never reused.
+/// The number of a naming context. It is never reused, because references to the context contain it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContextId(pub u64);
 
@@ -32,20 +32,20 @@ impl ContextId {
     pub const ROOT: Self = Self(0);
 }
 
-/// A store of contexts and their bindings: in memory ([`MemoryStore`]), in a file ([`DiskStore`]), in an etcd
-/// cluster (`EtcdStore`, feature `etcd`), or any other implementation.
+/// A store of contexts and their bindings.
 ///
-/// Each [`Change`] is atomic. It is made completely or refused, and concurrent changes do not interleave.
-/// When the future of a change completes, all readers of this store see the change. A server that shares the
-/// store never sees a state older than one that it has already seen. A durable store never loses an
-/// acknowledged change. If the future is dropped, the change may be made or not.
+/// The implementations of this crate store them in memory ([`MemoryStore`]), in a file ([`DiskStore`]), or in
+/// an etcd cluster (`EtcdStore`, feature `etcd`).
 ///
-/// Reads are asynchronous because some stores have to query a remote system.
+/// Each [`Change`] is atomic: it is made completely or not at all, and concurrent changes do not interleave.
+/// When the future of a change completes, all readers of this store see the change. If the future is dropped,
+/// the change is made or not. Several servers may share the data. None of them sees a state that is older
+/// than one that it has already seen. A durable store never loses a change whose future has succeeded.
+///
+/// Reads are asynchronous because some stores have to query a remote system. They fail with [`StoreError`] if
+/// the store fails.
 pub trait Store: Send + Sync + 'static {
     /// Returns the binding of a name in a context.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     fn lookup(
         &self,
         context: ContextId,
@@ -53,18 +53,13 @@ pub trait Store: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Lookup, StoreError>> + Send;
 
     /// Returns whether a context exists.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     fn has_context(&self, context: ContextId) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
-    /// Returns the bindings of a context that follow the key `after`, in the order of their keys, up to a
-    /// limit. Returns `None` if the context does not exist.
+    /// Returns a page of the bindings of a context, in the order of their keys. The page starts after the key
+    /// `after`, or with the first binding. Returns `None` if the context does not exist.
     ///
-    /// A binding that exists during the whole iteration is on exactly one page.
-    ///
-    /// # Errors
-    /// [`StoreError`].
+    /// A caller gets all bindings by repeating the call with the last key of each page. A binding that exists
+    /// during all these calls is on exactly one of the pages.
     fn page(
         &self,
         context: ContextId,
@@ -75,18 +70,17 @@ pub trait Store: Send + Sync + 'static {
     /// Makes a change. Returns the new context if the change creates one.
     ///
     /// # Errors
-    /// [`ChangeError::Refused`] if the contents of the store do not allow the change. Nothing is changed
-    /// then. [`ChangeError::Store`] if the store failed.
+    /// * [`ChangeError::Refused`] if the contents of the store do not allow the change. Nothing is changed.
+    /// * [`ChangeError::Store`] if the store failed.
     fn change(&self, change: Change) -> impl Future<Output = Result<Option<ContextId>, ChangeError>> + Send;
 
-    /// Returns whether the storage system is available, without querying it. Local stores are always
-    /// available.
+    /// Returns whether the storage system is available, without querying it. Local stores always are.
     fn state(&self) -> StoreState {
         StoreState::default()
     }
 
-    /// Returns a description of the current problem, for administrators, or `None` if the store works. A
-    /// store with a problem recovers by itself.
+    /// Returns a description of the current problem for administrators, or `None` if the store works. A store
+    /// recovers without their help when the cause of the problem has ended.
     fn problem(&self) -> Option<String> {
         None
     }
@@ -97,7 +91,7 @@ pub trait Store: Send + Sync + 'static {
 pub struct PageLimit {
     /// The maximum number of bindings.
     pub bindings: usize,
-    /// The approximate maximum size of the reply with the page. A page has at least one binding all the same.
+    /// The approximate maximum size of the reply in bytes. A page with one binding may exceed it.
     pub bytes: usize,
 }
 
@@ -110,11 +104,11 @@ pub struct Page {
     pub has_more: bool,
 }
 
-/// The size of a binding in a reply in addition to its name: lengths, ends of strings, padding and type.
+/// The approximate size in bytes of a binding in a reply, without its name.
 const BINDING_OVERHEAD_BYTES: usize = 32;
 
 impl Page {
-    /// Creates a page from the first of these bindings, up to a limit.
+    /// Creates a page of as many of the first bindings as the limit permits.
     ///
     /// # Errors
     /// The first error of the iterator.
@@ -138,7 +132,7 @@ impl Page {
     }
 }
 
-/// The state of a store.
+/// The availability of a store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreState {
@@ -146,7 +140,7 @@ pub struct StoreState {
     pub unavailable_for: Option<Duration>,
 }
 
-/// Several owners share one store.
+/// A store that several owners share.
 impl<S: Store> Store for Arc<S> {
     async fn lookup(&self, context: ContextId, key: &Key) -> Result<Lookup, StoreError> {
         S::lookup(self, context, key).await
@@ -189,11 +183,11 @@ pub enum Lookup {
     NoContext,
 }
 
-/// The decoded references of a binding. They are counted in `total_count` until they are dropped.
+/// The decoded references of a binding. While this value exists, they are counted in `total_count`.
 #[derive(Debug)]
 pub(crate) struct DecodedReferences {
     pub(crate) references: Box<[Option<ObjectRef>]>,
-    /// The number of decoded references of all bindings of a service.
+    /// The number of references of all bindings of a service that are kept decoded.
     pub(crate) total_count: Arc<AtomicUsize>,
 }
 
@@ -208,7 +202,7 @@ impl Drop for DecodedReferences {
 pub struct StoredBinding {
     /// The target of the binding.
     pub target: Target,
-    /// Set when the name is first resolved, unless too many references are decoded already.
+    /// Set when the name is first resolved, unless too many references are kept decoded already.
     pub(crate) decoded: OnceLock<DecodedReferences>,
 }
 
@@ -235,8 +229,8 @@ pub enum Change {
         /// The kind of binding that may be replaced.
         may_replace: MayReplace,
     },
-    /// Binds an object to a name for a limited time. The name must be free, or be bound to the same object in
-    /// this way. In the latter case the time starts again.
+    /// Binds an object to a name for a limited time. The name must be free, or be bound to the same object
+    /// for a limited time. In the latter case, the time starts again.
     BindFor {
         /// The context.
         context: ContextId,
@@ -244,7 +238,7 @@ pub enum Change {
         key: Key,
         /// The object.
         target: Target,
-        /// The minimum duration of the binding. Fractions of a second are ignored.
+        /// The minimum duration of the binding, in whole seconds.
         time: Duration,
     },
     /// Creates a context and binds it to a name, which must be free.
@@ -303,14 +297,14 @@ impl Change {
     }
 }
 
-/// The kind of binding that a new one may replace.
+/// The kind of binding that a new binding may replace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MayReplace {
-    /// None: the name must be free.
+    /// No binding. The name must be free.
     Nothing,
-    /// An object or group. The name may also be free.
+    /// The binding of an object or a group. The name may also be free.
     Object,
-    /// A context. The name may also be free.
+    /// The binding of a context. The name may also be free.
     Context,
 }
 
@@ -325,21 +319,20 @@ pub enum Refusal {
     NotBound,
     /// A context is bound where an object is expected.
     IsContext,
-    /// An object is bound where a context is expected.
+    /// An object or a group is bound where a context is expected.
     IsObject,
-    /// An object is bound where a group is expected.
-    NoGroup,
+    /// A single object is bound where a group is expected.
+    NotGroup,
     /// The group has no member with this name.
     NoMember,
-    /// The group has the maximum number of members ([`Group::MAX_MEMBERS`]) or of bytes
-    /// ([`Group::MAX_BYTES`]).
-    Full,
+    /// The group would have more than [`Group::MAX_MEMBERS`] members or more than [`Group::MAX_BYTES`] bytes.
+    GroupFull,
     /// The context has bindings.
     NotEmpty,
     /// The root context cannot be destroyed.
-    Root,
+    IsRoot,
     /// This store does not support bindings for a limited time.
-    NoLeases,
+    TimeLimitUnsupported,
 }
 
 /// The reason why a change was not made.
@@ -367,14 +360,14 @@ impl From<StoreError> for ChangeError {
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The change was not made because the disk failed. The store rejects changes until it detects that the
-    /// disk works again. Clients receive PERSIST_STORE, COMPLETED_NO.
+    /// The change was not made because the disk failed. The store rejects changes until the disk works again.
+    /// Clients receive PERSIST_STORE, COMPLETED_NO.
     #[error("the change was not made because it cannot be stored: {reason}")]
     NotWritten {
         /// What failed.
         reason: Arc<str>,
     },
-    /// The store does not work. Clients receive PERSIST_STORE, COMPLETED_MAYBE.
+    /// The store failed, and the change may have been made. Clients receive PERSIST_STORE, COMPLETED_MAYBE.
     #[error("the storage of the naming service failed: {}", OneLine::new(&**.0))]
     Broken(Arc<str>),
     /// The storage system does not answer. Clients receive TRANSIENT.
@@ -382,7 +375,7 @@ pub enum StoreError {
     Unavailable {
         /// The error, with the address of the server.
         reason: Arc<str>,
-        /// Whether the change was made, which may be unknown.
+        /// Whether the change was made. `Maybe` if this is not known.
         completion: CompletionStatus,
     },
 }

@@ -1,27 +1,27 @@
-//! The target of a name, and its encoding in stores.
+//! [`Target`], to which a name is bound, and its encoding in stores.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use zorb::cos_naming::BindingType;
 
 use super::ContextId;
 
-/// The target of a name.
+/// The target to which a name is bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// An object: the CDR encapsulation of its IOR, or no bytes for a nil reference.
     Object(Bytes),
     /// A context of this service.
     Context(ContextId),
-    /// A context of another service: the CDR encapsulation of its IOR.
-    Foreign(Bytes),
-    /// Several objects, of which each caller gets one.
+    /// A context of another naming service: the CDR encapsulation of its IOR.
+    RemoteContext(Bytes),
+    /// Several objects, of which each client that resolves the name gets one.
     Group(Group),
 }
 
-/// Several objects under one name.
+/// Several objects that are bound to one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// How the member for a caller is selected.
+    /// How a member is selected for each client.
     pub strategy: Strategy,
     /// The objects with their names.
     pub members: Vec<Member>,
@@ -31,7 +31,7 @@ impl Group {
     /// The maximum number of members of a group.
     pub const MAX_MEMBERS: usize = 1000;
 
-    /// The maximum total size of the names and references of all members.
+    /// The maximum total size, in bytes, of the names and references of all members.
     pub const MAX_BYTES: usize = 4 * 1024 * 1024;
 
     /// Creates a group without members.
@@ -46,18 +46,18 @@ impl Group {
 pub struct Member {
     /// The name of the object within the group.
     pub name: String,
-    /// The CDR encapsulation of its IOR.
+    /// The CDR encapsulation of the object's IOR.
     pub object: Bytes,
 }
 
-/// How the member of a group for a caller is selected.
+/// How a member of a group is selected for each client that resolves its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy {
-    /// The members in turn.
+    /// The members are selected in turn.
     RoundRobin,
-    /// The member that reports the least load.
+    /// The member with the least reported load is selected.
     LeastLoaded,
-    /// The same member for all calls from one IP address, until the member leaves the group.
+    /// All calls from one IP address get the same member, unless members join or leave the group.
     ByClient,
 }
 
@@ -74,18 +74,18 @@ impl Member {
 impl Target {
     pub(super) fn byte_size(&self) -> usize {
         match self {
-            Self::Object(object) | Self::Foreign(object) => object.len(),
+            Self::Object(object) | Self::RemoteContext(object) => object.len(),
             Self::Context(_) => 8,
             Self::Group(group) => group.members.iter().map(Member::byte_size).sum(),
         }
     }
 
-    /// Returns the type that `list` reports.
+    /// Returns the binding type that the operation `list` returns.
     #[must_use]
     pub fn binding_type(&self) -> BindingType {
         match self {
             Self::Object(_) | Self::Group(_) => BindingType::Nobject,
-            Self::Context(_) | Self::Foreign(_) => BindingType::Ncontext,
+            Self::Context(_) | Self::RemoteContext(_) => BindingType::Ncontext,
         }
     }
 
@@ -101,7 +101,7 @@ impl Target {
                 out.put_u8(1);
                 out.put_u64(*id);
             }
-            Self::Foreign(reference) => {
+            Self::RemoteContext(reference) => {
                 out.put_u8(2);
                 out.put_slice(reference);
             }
@@ -123,7 +123,7 @@ impl Target {
         Some(match kind {
             0 => Self::Object(Bytes::copy_from_slice(rest)),
             1 => Self::Context(ContextId(u64::from_be_bytes(rest.try_into().ok()?))),
-            2 => Self::Foreign(Bytes::copy_from_slice(rest)),
+            2 => Self::RemoteContext(Bytes::copy_from_slice(rest)),
             3 => {
                 let strategy = *Strategy::ALL.get(usize::from(rest.try_get_u8().ok()?))?;
                 let mut members = Vec::new();
@@ -148,7 +148,7 @@ pub(super) fn checksum(context: u64, key: &str, bytes: &[u8]) -> u32 {
 }
 
 pub(super) fn put_bytes(out: &mut impl BufMut, bytes: &[u8]) {
-    // Cannot fail: names and references come from messages, which are much shorter.
+    // Cannot fail: names, references and groups are much shorter than 4 GiB.
     out.put_u32(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
     out.put_slice(bytes);
 }
@@ -173,7 +173,7 @@ mod tests {
             Target::Object(Bytes::new()),
             Target::Object(Bytes::from_static(b"\x01\x02")),
             Target::Context(ContextId(7)),
-            Target::Foreign(Bytes::from_static(b"\x01")),
+            Target::RemoteContext(Bytes::from_static(b"\x01")),
             Target::Group(Group::new(Strategy::RoundRobin)),
             Target::Group(group),
         ];
@@ -182,7 +182,7 @@ mod tests {
         }
         let whole = targets[5].encode();
         let cut: Vec<_> = (2..whole.len()).filter(|end| Target::decode(&whole[..*end]).is_some()).collect();
-        // The end after the strategy, and the end between two members, cannot be detected here.
+        // A group that ends after its strategy or between two members is valid.
         assert_eq!(cut, [2, 2 + 4 + 1 + 4 + 11]);
         assert_eq!(Target::decode(&Target::Context(ContextId(1)).encode()[..8]), None);
         assert_eq!((Target::decode(&[]), Target::decode(&[9]), Target::decode(&[3, 9])), (None, None, None));

@@ -42,13 +42,13 @@ async fn errors_say_what_is_wrong_with_which_name() {
     assert!(
         matches!(&missing, NamingError::NotFound { why: NotFoundReason::MissingNode, rest, .. } if rest == "x/y")
     );
-    assert_eq!(text(missing), "`c/x/y`: there is no context `c/x`: make it first");
+    assert_eq!(text(missing), "`c/x/y`: there is no context `c/x`: create it first");
     assert!(
         text(naming.unbind("o/x").await.unwrap_err()).contains("`o` is bound to an object, not to a context")
     );
     let object = site.object("p").await;
     assert!(text(naming.rebind("c", &object).await.unwrap_err()).contains("`c` is bound to a context"));
-    assert!(text(naming.bind("o", &object).await.unwrap_err()).contains("`o` is bound already"));
+    assert!(text(naming.bind("o", &object).await.unwrap_err()).contains("`o` is already bound"));
     assert!(text(naming.bind("a//b", &object).await.unwrap_err()).contains("character 3"));
     assert!(
         text(naming.resolve::<zorb::ObjectRef>("nil").await.unwrap_err()).contains("`nil` is bound to nil")
@@ -58,7 +58,7 @@ async fn errors_say_what_is_wrong_with_which_name() {
 
 #[tokio::test]
 async fn long_lists_come_in_pages() {
-    let site = Site::of(MemoryStore::new(), |builder| builder.max_page(10)).await;
+    let site = Site::of(MemoryStore::new(), |builder| builder.max_page_bindings(10)).await;
     let naming = site.orb.naming().await.unwrap();
     let object = site.object("o").await;
     for i in 0..35 {
@@ -117,7 +117,7 @@ fn the_missing_context_is_named() {
         let error = error(name, rest);
         assert_eq!(error.missing_context().as_deref(), context, "{name} {rest}");
         let told = match context {
-            Some(context) => format!("`{name}`: there is no context `{context}`: make it first"),
+            Some(context) => format!("`{name}`: there is no context `{context}`: create it first"),
             None => format!("nothing is bound to `{name}`"),
         };
         assert_eq!(error.to_string(), told);

@@ -106,7 +106,7 @@ async fn files_that_are_none_of_ours_are_refused_and_left_alone() {
         assert!(matches!(refused, OpenError::Damaged { .. }), "{refused}");
         assert!(refused.to_string().contains("DiskStore::repair"), "{refused}");
         assert_eq!(fs::read(&path).unwrap(), content);
-        assert!(matches!(DiskStore::repair(&path), Err(RepairError::Nothing { .. })));
+        assert!(matches!(DiskStore::repair(&path), Err(RepairError::Unreadable { .. })));
         assert_eq!(fs::read(&path).unwrap(), content);
     }
     // The result of a crash during the creation of a file.

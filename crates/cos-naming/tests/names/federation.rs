@@ -71,7 +71,7 @@ async fn a_circle_through_two_services_ends_with_the_name_or_the_hops() {
 #[tokio::test]
 async fn where_another_service_is_away_the_caller_is_told_how_far_it_came() {
     let site =
-        Site::of(MemoryStore::new(), |builder| builder.foreign_timeout(Duration::from_millis(200))).await;
+        Site::of(MemoryStore::new(), |builder| builder.remote_timeout(Duration::from_millis(200))).await;
     // No server listens there.
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = closed.local_addr().unwrap();

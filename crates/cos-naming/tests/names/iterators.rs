@@ -60,7 +60,7 @@ async fn every_binding_comes_once_however_it_is_asked_for() {
 // clause: poa.naming.iterator
 #[tokio::test]
 async fn all_comes_through_the_iterator_where_none_is_asked_for_at_once() {
-    let site = Site::of(MemoryStore::new(), |builder| builder.max_page(4)).await;
+    let site = Site::of(MemoryStore::new(), |builder| builder.max_page_bindings(4)).await;
     filled(10, &site).await;
     let (none, further) = site.root.list(0).await.unwrap();
     assert!(none.is_empty());

@@ -76,11 +76,11 @@ async fn many_bindings_in_a_file_come_in_pages_and_are_there_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("names");
     let store = Arc::new(DiskStore::open(&path).unwrap());
-    let site = Site::of(Arc::clone(&store), |builder| builder.max_page(1000)).await;
+    let site = Site::of(Arc::clone(&store), |builder| builder.max_page_bindings(1000)).await;
     let target = site.object("o").await.ior().to_encapsulation();
     fill(&store, &target, MANY / 10, 2000).await;
     look(&site, MANY / 10, 1000).await;
     drop((site, store));
     let store = Arc::new(DiskStore::open(&path).unwrap());
-    look(&Site::of(store, |builder| builder.max_page(1000)).await, MANY / 10, 1000).await;
+    look(&Site::of(store, |builder| builder.max_page_bindings(1000)).await, MANY / 10, 1000).await;
 }

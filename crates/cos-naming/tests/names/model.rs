@@ -119,7 +119,7 @@ impl Model {
                 there(self, context)?;
                 self.bindings.remove(&(context, key(k))).ok_or(Refusal::NotBound)?;
             }
-            Step::Destroy { context: 0 } => return Err(Refusal::Root),
+            Step::Destroy { context: 0 } => return Err(Refusal::IsRoot),
             Step::Destroy { context } => {
                 there(self, context)?;
                 if self.bindings.keys().any(|(in_context, _)| *in_context == context) {

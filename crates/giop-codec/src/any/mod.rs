@@ -10,33 +10,33 @@ use bytes::Bytes;
 use self::received::ReceivedValue;
 use crate::cdr::{CdrDecode, CdrEncode, CharSet, Context, DecodeLimits, Decoder, Encoder};
 use crate::exception::{CompletionStatus, SystemException};
-use crate::program::Labels;
+use crate::program::LabelEncoding;
 use crate::typecode::{Node, TcKind, TypeCode, TypeCodeError, TypeDesc, Typed};
-use crate::value::{LocalTypes, ValueBase, ValueForm, custom, formal, has_base_with_id, untyped, write};
-pub use crate::walk::MAX_ANYS;
+use crate::value::{LocalTypes, ValueBase, ValueForm, custom, formal_id, has_base_with_id, untyped, write};
+pub use crate::walk::MAX_NESTED_ANYS;
 use crate::walk::{
     CopyError, Program, StreamProperties, UNICODE_CODE_SETS, canonical_encoder, copy_value, copy_with_ids,
-    read_except_id,
+    read_exception_id,
 };
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, OneLine, Version};
 
 /// A value of an arbitrary IDL type, with its [`TypeCode`].
 ///
-/// The value is stored encoded, so that a program needs no Rust type for a value that it only forwards. The
-/// peer that receives it may have another byte order, version and code sets.
+/// The value is stored encoded, so that a program needs no Rust type for a value that it only forwards. It
+/// can be sent to peers with another byte order, version and code sets.
 ///
 /// A value that is created locally is encoded in the byte order of this machine, with text as UTF-8 and
-/// UTF-16. A received value is stored as received until another form is requested. A received value of at
-/// least 4 KiB is a view of its message, whose memory it keeps alive; a smaller one is copied once.
+/// UTF-16. A received value is stored as received. If it has at least 4 KiB, it is a view of its message,
+/// whose memory it keeps alive. Smaller values are copied.
 ///
-/// On receipt, only counts and lengths are checked. Forwarding to a peer with the same byte order, version
-/// and code sets checks nothing. Other faults of a received value, such as invalid text, are reported when it
-/// is extracted. The result of [`get`](Any::get) may be a view of the any's memory. Cloning increments
-/// reference counts.
+/// On receipt, only counts and lengths are checked. Faults such as invalid text are reported when the value
+/// is extracted, or when it must be converted for a peer with another byte order, version or code set. Values
+/// that contain value types are an exception: they are copied and checked completely on receipt. The result
+/// of [`get`](Any::get) may be a view of the any's memory. Cloning an any copies no value.
 ///
-/// Sharing within a graph of values is preserved. Values that the any shares with the rest of its message are
-/// copied into it. If neither the any's type code nor the program knows the type of a value, it is truncated
-/// to its declared type, if it is truncatable.
+/// A graph of value types keeps its structure: references to one value remain references to one value. Values
+/// that the any shares with the rest of its message are copied into it. A value whose type neither the type
+/// code nor the program defines is truncated to its declared type, if its own type permits truncation.
 ///
 /// Only the program that defines a `custom` type knows the structure of its state. A value of such a type is
 /// stored as received, and can be extracted if the program knows the type. It can be forwarded only in its
@@ -68,7 +68,7 @@ pub struct Any {
 
 #[derive(Clone)]
 enum Form {
-    /// Created locally, or with values of value types.
+    /// A value that was created locally, or that had to be copied on receipt.
     Checked(CheckedValue),
     Received(Arc<ReceivedValue>),
 }
@@ -79,26 +79,27 @@ impl Default for Form {
     }
 }
 
-/// A value that was checked completely.
+/// A value that was created locally, or that was copied from a message and checked completely.
 #[derive(Clone, Default)]
 struct CheckedValue {
     /// The encoding, from offset 0 on.
     bytes: Bytes,
-    /// The properties of the received stream for a value that contains custom values, otherwise the default.
+    /// The byte order, version and code sets of `bytes`. They are those of the received message if the value
+    /// contains custom values, and the default otherwise.
     stream: StreamProperties,
-    /// The context that its references and values need when they are decoded.
+    /// The context that is needed to decode the references and value types in the value.
     context: Option<Arc<dyn Context>>,
-    /// The types of its values of value types that were created locally.
+    /// The types of locally created value types in the value: `bytes` may omit them.
     local_types: Option<Arc<LocalTypes>>,
-    /// Whether it has a part of a value type, which may be null.
+    /// Whether a part of the value has a value type, even if that part is null.
     has_graphs: bool,
 }
 
 impl Any {
-    /// Creates an any of this value, or of a reference to it. Allocates the encoding.
+    /// Creates an any of this value, which may also be a Rust reference. Allocates memory for the encoding.
     ///
     /// # Errors
-    /// The value has no encoding: see [`EncodeErrorKind`].
+    /// The value has no encoding; see [`EncodeErrorKind`] for the reasons.
     pub fn new<T: Typed + CdrEncode>(value: T) -> Result<Any, EncodeError> {
         Any::from_value(T::type_code(), &value)
     }
@@ -107,12 +108,12 @@ impl Any {
     /// uses the type code without aliases.
     ///
     /// # Errors
-    /// [`TypeMismatch`](AnyError::TypeMismatch) unless the types are equivalent,
-    /// [`Encode`](AnyError::Encode), also if the type is not [complete](TypeCode::is_complete).
+    /// [`TypeMismatch`](AnyError::TypeMismatch) if the types are not equivalent. [`Encode`](AnyError::Encode)
+    /// if the type code is not [complete](TypeCode::is_complete), or if the value has no encoding.
     pub fn with_type<T: Typed + CdrEncode>(code: &TypeCode, value: T) -> Result<Any, AnyError> {
-        let of_value = T::type_code();
-        if !code.equivalent(&of_value) {
-            return Err(AnyError::TypeMismatch { wanted: code.clone(), found: of_value });
+        let value_type = T::type_code();
+        if !code.equivalent(&value_type) {
+            return Err(AnyError::TypeMismatch { wanted: code.clone(), found: value_type });
         }
         if !code.is_complete() {
             return Err(EncodeError::new(EncodeErrorKind::IncompleteTypeCode).into());
@@ -124,35 +125,36 @@ impl Any {
         let mut e = canonical_encoder();
         e.record_next_context();
         if let Some(id) = exception_id(&code) {
-            e.put_ascii(id)?;
+            e.put_unconverted_str(id)?;
         }
         value.encode(&mut e)?;
         let context = e.take_context();
         let local_types = write::take_value_types(&mut e);
         let mut checked = CheckedValue { bytes: e.into_bytes(), context, ..CheckedValue::default() };
         if let Some(local_types) = local_types {
-            // The headers of values may omit their types.
+            // Value headers may omit types, so the types are kept beside the bytes.
             checked.local_types = (!local_types.is_empty()).then(|| Arc::new(local_types));
             checked.has_graphs = true;
             checked.bytes = checked.canonical_bytes(&code)?;
-        } else if Program::of(&code).contents().anys
+        } else if Program::of(&code).contents().has_anys
             && let Ok(bytes) = checked.canonical_bytes(&code)
         {
-            // Nested anys that were received are written in their received form, but equal anys must have
-            // equal bytes. A nested value that does not match its type is reported when it is extracted.
+            // Received anys inside the value were written as received. Equal anys must have equal bytes, so
+            // they are converted to the form of local values. If one does not match its type, it stays as
+            // received, and the error is reported when it is extracted.
             checked.bytes = bytes;
         }
         Ok(Any { code, form: Form::Checked(checked) })
     }
 
-    /// Returns the type of the value, aliases included; [`TypeCode::NULL`] if there is no value.
+    /// Returns the type code of the value with its aliases, or [`TypeCode::NULL`] if there is no value.
     pub fn type_code(&self) -> &TypeCode {
         &self.code
     }
 
-    /// Returns whether the value can be extracted as a `T`: the types must be equivalent. In addition, a
-    /// reference can be extracted as a reference to `Object`, and a value of a value type as one of a base or
-    /// of `ValueBase`.
+    /// Returns whether the value can be extracted as a `T`. This is the case if the types are equivalent. In
+    /// addition, every reference can be extracted as a reference to `Object`, and an instance of a value type
+    /// as one of its bases or as `ValueBase`.
     pub fn is<T: Typed>(&self) -> bool {
         self.is_extractable_as(&T::type_code())
     }
@@ -166,14 +168,15 @@ impl Any {
             || has_base(&self.code, wanted)
     }
 
-    /// Returns the value, if it [`is`](Any::is) a `T`. If the program does not know the value type that is
-    /// returned as a base, the value is truncated, if its type code permits that.
+    /// Returns the value as a `T`. Fails unless [`is`](Any::is) returns true for this type. When a base of a
+    /// value type is extracted and the program does not know the derived type, the value is truncated to the
+    /// base, if its type code permits truncation.
     ///
-    /// Sequences of bytes and numbers in the result are views of the any's memory.
+    /// Sequences of bytes and numbers in the result may be views of the any's memory.
     ///
     /// # Errors
-    /// [`TypeMismatch`](AnyError::TypeMismatch); [`Decode`](AnyError::Decode) if a peer sent a value that
-    /// does not match its type code, or if a bound or reference does not match `T`.
+    /// [`TypeMismatch`](AnyError::TypeMismatch) if the value is not a `T`. [`Decode`](AnyError::Decode) if a
+    /// received value does not match its type code, or a bound or reference does not fit `T`.
     pub fn get<T: Typed + CdrDecode>(&self) -> Result<T, AnyError> {
         let wanted = T::type_code();
         if !self.is_extractable_as(&wanted) {
@@ -181,12 +184,12 @@ impl Any {
         }
         let mut d = self.decoder();
         if let Some(id) = exception_id(&self.code) {
-            read_except_id(&mut d, id)?;
+            read_exception_id(&mut d, id)?;
         }
         match T::decode(&mut d) {
             Ok(value) if d.remaining() == 0 => Ok(value),
             Ok(_) => Err(d.error(DecodeErrorKind::Malformed).into()),
-            // The type is unknown, but the value may be truncatable.
+            // The program does not know the value's own type, but the value may be truncatable to `T`.
             Err(error) if error.kind == DecodeErrorKind::NoValueFactory && !self.code.equivalent(&wanted) => {
                 self.get_truncated(error).map_err(AnyError::from)
             }
@@ -194,8 +197,8 @@ impl Any {
         }
     }
 
-    /// Writes the value without its type code, as an argument or result of an operation whose type both sides
-    /// know. Shares the bytes of a large value if they need no conversion, otherwise copies it once.
+    /// Writes the value without its type code, for an argument or result whose type both sides know. The
+    /// bytes of a large value that needs no conversion are shared; other values are copied.
     ///
     /// # Errors
     /// The value has no encoding in this version and these code sets.
@@ -206,11 +209,10 @@ impl Any {
         }
     }
 
-    /// Reads a value of this type, without a type code. Stores it as received: a view if it has at least
-    /// 4 KiB, otherwise a copy.
+    /// Reads a value of this type, without a type code. It is stored as described at [`Any`].
     ///
     /// # Errors
-    /// The bytes are not those of such a value, as far as its structure tells.
+    /// The counts and lengths do not match the type. Values that contain value types are checked completely.
     pub fn decode_value(code: &TypeCode, d: &mut Decoder<'_>) -> Result<Any, DecodeError> {
         let form = match ReceivedValue::take(code, d)? {
             Some(received) => Form::Received(Arc::new(received)),
@@ -219,8 +221,8 @@ impl Any {
         Ok(Any { code: code.clone(), form })
     }
 
-    /// Returns the size in bytes of the encoded value, without its type: about as many as in a message. Forms
-    /// for programs, such as a tree or text, take several times as much memory.
+    /// Returns the size in bytes of the encoded value without its type code. The size in a message is about
+    /// the same. Decoded as a tree of values or as JSON text, the value takes several times as much memory.
     pub fn byte_len(&self) -> usize {
         match &self.form {
             Form::Checked(checked) => checked.bytes.len(),
@@ -235,7 +237,7 @@ impl Any {
         }
     }
 
-    /// Creates an any of a value that was written to a [`canonical_encoder`] that collects its context.
+    /// Creates an any from a [`canonical_encoder`] that contains the value and has recorded its context.
     pub(crate) fn from_encoder(code: &TypeCode, mut e: Encoder) -> Result<Any, DecodeError> {
         let context = e.take_context();
         let local_types = write::take_value_types(&mut e).filter(|local_types| !local_types.is_empty());
@@ -244,15 +246,15 @@ impl Any {
             CheckedValue { context, local_types, bytes: e.into_bytes(), ..CheckedValue::default() };
         let program = Program::of(code);
         let contents = program.contents();
-        if contents.anys || contents.graphs || program.steps().empties {
-            // Finds out whether there are values of value types, and checks that an any may hold the value.
+        if contents.has_anys || contents.has_value_types || program.steps().may_have_empty_elements {
+            // Find out whether the value contains value types, and check that an any may hold it.
             let checked = CheckedValue::read(code, &mut without_alloc_limit(value.decoder()))?;
             value = checked;
         }
         Ok(Any { code: code.clone(), form: Form::Checked(value) })
     }
 
-    /// Returns the value as one of a base of its type, which the program knows.
+    /// Returns the value, truncated to a base type that the program knows, or `error` if that is impossible.
     #[cold]
     fn get_truncated<T: CdrDecode>(&self, error: DecodeError) -> Result<T, DecodeError> {
         let checked = self.checked()?;
@@ -273,7 +275,7 @@ impl Any {
 }
 
 impl CheckedValue {
-    /// Copies a value once, and checks all of it.
+    /// Copies a value and checks it completely.
     fn read(code: &TypeCode, d: &mut Decoder<'_>) -> Result<CheckedValue, DecodeError> {
         let (start, bookmark, nesting, received_stream) =
             (d.position(), d.bookmark(), custom::nesting(d), StreamProperties::of(d));
@@ -292,7 +294,7 @@ impl CheckedValue {
             CopyError::Encode(EncodeError { kind: EncodeErrorKind::CustomState }) => {
                 DecodeError::new(DecodeErrorKind::NotInAny, start)
             }
-            // The value cannot be written even in code sets that hold every text.
+            // The form of local values can hold every valid value.
             CopyError::Encode(_) => DecodeError::new(DecodeErrorKind::Malformed, start),
         })
     }
@@ -304,16 +306,17 @@ impl CheckedValue {
     ) -> Result<CheckedValue, CopyError> {
         let mut e = stream.encoder();
         let found = copy_value(code, d, &mut e)?;
-        let context = if found.references || found.graphs { d.keep_context() } else { None };
-        let local_types = if found.graphs { untyped::local_types(d).cloned() } else { None };
-        Ok(CheckedValue { bytes: e.into_bytes(), stream, context, local_types, has_graphs: found.graphs })
+        let context = if found.has_references || found.has_value_types { d.shared_context() } else { None };
+        let local_types = if found.has_value_types { untyped::local_types(d).cloned() } else { None };
+        let has_graphs = found.has_value_types;
+        Ok(CheckedValue { bytes: e.into_bytes(), stream, context, local_types, has_graphs })
     }
 
     fn decoder(&self) -> Decoder<'_> {
         self.decoder_of(&self.bytes)
     }
 
-    /// Returns a decoder of these bytes in place of the value.
+    /// Returns a decoder of `bytes` with the context and the types of this value.
     fn decoder_of<'v>(&'v self, bytes: &'v Bytes) -> Decoder<'v> {
         let d = self.stream.decoder(bytes);
         untyped::with_local_types(d.with_shared_context(self.context.as_ref()), self.local_types.as_ref())
@@ -356,7 +359,7 @@ impl CheckedValue {
     }
 }
 
-/// Lifts the limit of memory: the value was within the limits on receipt, or was created locally.
+/// Removes the memory limit: the value was within the limits on receipt, or was created locally.
 fn without_alloc_limit(mut d: Decoder<'_>) -> Decoder<'_> {
     d.set_limits(DecodeLimits { alloc: usize::MAX, ..d.limits() });
     d
@@ -370,7 +373,7 @@ fn has_base(code: &TypeCode, base: &TypeCode) -> bool {
         return is_value_type || code.kind() == TcKind::ValueBox;
     }
     is_value_type
-        && formal(&base.nodes, base.root).is_some_and(|id| has_base_with_id(&code.nodes, code.root, id))
+        && formal_id(&base.nodes, base.root).is_some_and(|id| has_base_with_id(&code.nodes, code.root, id))
 }
 
 /// Returns the repository id that precedes the members of an exception.
@@ -386,8 +389,7 @@ impl Typed for Any {
 }
 
 impl CdrEncode for Any {
-    /// Writes the type code, then the value. Bytes and numbers of long sequences are shared, everything else
-    /// is copied once.
+    /// Writes the type code, then the value as [`encode_value`](Any::encode_value) does.
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         self.code.encode(e)?;
         self.encode_value(e)
@@ -398,7 +400,7 @@ impl CdrDecode for Any {
     /// The size of a type code without parameters.
     const MIN_SIZE: usize = 4;
 
-    /// Stores the value as received, see [`Any`]. Anys nest at most [`MAX_ANYS`] levels.
+    /// Reads the type code, then stores the value as received. Anys may nest [`MAX_NESTED_ANYS`] levels deep.
     fn decode(d: &mut Decoder<'_>) -> Result<Any, DecodeError> {
         let code = TypeCode::decode(d)?;
         code.nodes.compile_for(d)?;
@@ -410,7 +412,7 @@ impl PartialEq for Any {
     fn eq(&self, other: &Any) -> bool {
         let is_same_value = match (&self.form, &other.form) {
             (Form::Received(one), Form::Received(other)) if one.has_same_bytes(other) => true,
-            // A value that does not match its type is equal to no other one.
+            // An any whose value does not match its type is not equal to any other.
             _ => match (self.checked(), other.checked()) {
                 (Ok(one), Ok(other)) => one.stream == other.stream && one.bytes == other.bytes,
                 _ => false,
@@ -427,19 +429,19 @@ impl fmt::Debug for Any {
 }
 
 impl TypeCode {
-    /// Returns the label of a union's member, as a value of the discriminator's type, or an `octet` of 0 for
-    /// the default member.
+    /// Returns a union member's label in the discriminator's type, or an `octet` of 0 for the default member.
     ///
     /// # Errors
-    /// [`BadKind`](TypeCodeError::BadKind), [`Bounds`](TypeCodeError::Bounds).
+    /// [`BadKind`](TypeCodeError::BadKind) if the type is not a union, [`Bounds`](TypeCodeError::Bounds) if
+    /// it has no member with this index.
     pub fn member_label(&self, index: usize) -> Result<Any, TypeCodeError> {
         let Some(label) = self.member_discriminator(index)? else {
             return Any::new(0_u8).map_err(|_| TypeCodeError::BadKind);
         };
         let code = self.discriminator_type()?;
         let labels = match code.unaliased().node() {
-            Node::Basic(kind) => Labels::of_basic(*kind).ok_or(TypeCodeError::BadKind)?,
-            _ => Labels::Enum(u32::MAX),
+            Node::Basic(kind) => LabelEncoding::of_basic(*kind).ok_or(TypeCodeError::BadKind)?,
+            _ => LabelEncoding::Enum(u32::MAX),
         };
         let mut e = canonical_encoder();
         labels.write(&mut e, label).map_err(|_| TypeCodeError::BadKind)?;
@@ -450,7 +452,7 @@ impl TypeCode {
     }
 }
 
-/// The reason why a value could not be put into an any, or not be extracted from it.
+/// The reason why a value could not be put into an any, or could not be extracted from it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnyError {
@@ -465,14 +467,14 @@ pub enum AnyError {
     /// The value has no encoding.
     #[error("{0}")]
     Encode(#[from] EncodeError),
-    /// The bytes are not those of a value of the type.
+    /// The bytes are not a valid value of the type.
     #[error("{0}")]
     Decode(#[from] DecodeError),
 }
 
 impl From<AnyError> for SystemException {
-    /// Converts to `BAD_OPERATION` if the types are not equivalent, otherwise to the exception of the
-    /// encoding error. COMPLETED_NO.
+    /// Converts a type mismatch to `BAD_OPERATION`, and an encoding or decoding error to its own exception.
+    /// The completion status is `COMPLETED_NO`.
     fn from(error: AnyError) -> SystemException {
         let completed = CompletionStatus::No;
         match error {

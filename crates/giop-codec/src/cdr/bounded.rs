@@ -14,11 +14,10 @@ use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
 /// A type whose length can be bounded in IDL.
 pub trait BoundedContent {
-    /// The unit that the bound counts, for error messages.
+    /// The unit in which the length is counted, for error messages.
     const UNIT: &'static str = "elements";
 
-    /// Returns the length that the bound limits: characters of a string, UTF-16 units of a wide string,
-    /// elements of a sequence.
+    /// Returns the length that the bound limits, in units of [`UNIT`](Self::UNIT).
     fn bounded_len(&self) -> usize;
 }
 
@@ -46,7 +45,7 @@ bounded_content! {
     Seq<T>, T: Element, "elements", |items| items.len();
 }
 
-/// Checks the length of a value before it is sent as a bounded one.
+/// Checks the length of a value before it is sent as a bounded type.
 ///
 /// # Errors
 /// [`BoundExceeded`](EncodeErrorKind::BoundExceeded) (`BAD_PARAM`) if it is longer than `bound`.
@@ -80,7 +79,7 @@ impl<S: BoundedContent, const N: usize> Bounded<S, N> {
 }
 
 impl<S, const N: usize> Bounded<S, N> {
-    /// Returns the content as a plain value.
+    /// Returns the content without its bound.
     pub fn into_inner(self) -> S {
         self.0
     }
@@ -130,7 +129,7 @@ impl<S: fmt::Display, const N: usize> fmt::Display for Bounded<S, N> {
 }
 
 impl<S: CdrEncode, const N: usize> CdrEncode for Bounded<S, N> {
-    /// Encodes the value like the unbounded type.
+    /// Writes the content like a value of the unbounded type.
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         self.0.encode(e)
     }

@@ -2,8 +2,8 @@
 //! the end of the chunk are visible to a decoder.
 //!
 //! A chunk ends between two primitives. A primitive that does not fit before the end of the chunk is
-//! therefore in the next chunk, after the chunk's length. Reads that meet the end of the visible bytes take
-//! the slow path, which enters the next chunk.
+//! therefore in the next chunk, after the chunk's length. A read that reaches the end of the visible bytes
+//! takes a slow path, which enters the next chunk.
 
 use super::decoder::Decoder;
 use super::fixed::FixedReader;
@@ -14,20 +14,21 @@ use crate::{DecodeError, DecodeErrorKind};
 /// The smallest value tag. Chunk lengths are smaller.
 const MIN_VALUE_TAG: u32 = 0x7FFF_FF00;
 
-pub(crate) const fn is_end(tag: u32) -> bool {
+pub(crate) const fn is_end_tag(tag: u32) -> bool {
     tag >= 0x8000_0000
 }
 
 impl Nesting<'_> {
-    /// Returns whether a tag is an end tag that ends no value: its level is too deep, or it ends a base of a
-    /// value inside an open chunk. TAO ends the state of each base with such a tag, and restarts levels in an
-    /// open chunk.
+    /// Returns whether a tag is one of the additional end tags with which TAO ends the state of each base of
+    /// a value. Their level is deeper than that of the current value. In a value that began inside a chunk of
+    /// its parent, TAO counts levels from 1 again. There, every end tag is one of them.
     fn is_end_of_base(&self, tag: u32) -> bool {
-        is_end(tag) && (tag.wrapping_neg() > self.level || self.open.last() == Some(&self.level))
+        is_end_tag(tag)
+            && (tag.wrapping_neg() > self.level || self.levels_in_parent_chunk.last() == Some(&self.level))
     }
 }
 
-/// The position, visible bytes and nesting of a decoder.
+/// The position, visible bytes and nesting of a decoder, saved by [`move_view_to`].
 #[derive(Debug)]
 pub(crate) struct View<'a> {
     data: &'a [u8],
@@ -38,11 +39,11 @@ pub(crate) struct View<'a> {
 }
 
 /// Returns whether the visible bytes are limited: to the current chunk, or to none between chunks.
-pub(crate) fn in_chunks(d: &Decoder<'_>) -> bool {
+pub(crate) fn is_view_limited(d: &Decoder<'_>) -> bool {
     d.values.as_ref().is_some_and(|values| values.nesting.chunks.is_limited)
 }
 
-/// Begins the outermost chunked value, before its first chunk.
+/// Begins the outermost chunked value. The decoder is before its first chunk.
 pub(crate) fn begin_chunks(d: &mut Decoder<'_>) -> Result<(), DecodeError> {
     d.join()?;
     if let Some(values) = &mut d.values {
@@ -60,7 +61,7 @@ pub(crate) fn end_chunks(d: &mut Decoder<'_>) {
 }
 
 /// Hides all bytes from the current position on. The next read then enters the next chunk.
-pub(crate) fn await_chunk(d: &mut Decoder<'_>) {
+pub(crate) fn hide_until_next_chunk(d: &mut Decoder<'_>) {
     hide_from(d, d.position);
 }
 
@@ -75,14 +76,13 @@ fn hide_from(d: &mut Decoder<'_>, end: usize) {
 
 /// Moves to the end of the chunk and makes the data after it visible.
 pub(crate) fn leave_chunk(d: &mut Decoder<'_>) {
-    if in_chunks(d) {
+    if is_view_limited(d) {
         d.position = d.data.len();
         interrupt_chunk(d);
     }
 }
 
-/// Makes everything from the current position on visible. Returns the end of the chunk, an index into the
-/// data, for [`resume_chunk`].
+/// Makes all bytes from the current position on visible. Returns the chunk's end for [`resume_chunk`].
 pub(crate) fn interrupt_chunk(d: &mut Decoder<'_>) -> usize {
     let end = d.data.len();
     let Some(values) = &mut d.values else { return end };
@@ -96,7 +96,7 @@ pub(crate) fn interrupt_chunk(d: &mut Decoder<'_>) -> usize {
     end
 }
 
-/// Makes only the rest of an interrupted chunk visible, which ends at index `end`.
+/// Makes only the rest of an interrupted chunk visible. The chunk ends at index `end`.
 pub(crate) fn resume_chunk(d: &mut Decoder<'_>, end: usize) -> Result<(), DecodeError> {
     if end < d.position {
         return Err(d.error(DecodeErrorKind::Malformed));
@@ -105,7 +105,7 @@ pub(crate) fn resume_chunk(d: &mut Decoder<'_>, end: usize) -> Result<(), Decode
     Ok(())
 }
 
-/// Returns whether fewer than four bytes are left before the end of a chunk, an index into the data.
+/// Returns whether there is an `end` of a chunk, and fewer than four bytes are left before that index.
 pub(crate) fn is_at_chunk_end(d: &Decoder<'_>, end: Option<usize>) -> bool {
     end.is_some_and(|end| end.saturating_sub(d.position) < 4)
 }
@@ -118,15 +118,16 @@ pub(crate) fn enter_chunk(d: &mut Decoder<'_>, len: usize) -> Result<(), DecodeE
     Ok(())
 }
 
-/// `from` and `to` are offsets from the alignment origin.
+/// Returns the bytes between two offsets from the alignment origin, or none if they are not visible.
 pub(crate) fn bytes_between<'a>(d: &Decoder<'a>, from: usize, to: usize) -> &'a [u8] {
     d.data.get(from.wrapping_sub(d.base)..to.wrapping_sub(d.base)).unwrap_or_default()
 }
 
-/// Moves to an offset from the alignment origin, inside of `level` chunked values, and makes everything from
-/// that offset on visible. Returns the previous view, for [`restore_view`]. In a fragmented message, whose
-/// offsets do not determine the alignment, returns `None` and changes nothing.
-pub(crate) fn view_from<'a>(
+/// Moves to `position`, an offset from the alignment origin, and makes everything from there on visible.
+/// `level` is the number of chunked values that contain this position. Returns the previous view, for
+/// [`restore_view`]. In a message in GIOP 1.1 fragments, offsets do not determine the alignment. In that
+/// case, returns `None` and changes nothing.
+pub(crate) fn move_view_to<'a>(
     d: &mut Decoder<'a>,
     position: usize,
     level: u32,
@@ -151,7 +152,7 @@ pub(crate) fn view_from<'a>(
     Ok(Some(view))
 }
 
-/// Restores a view saved by [`view_from`].
+/// Restores a view saved by [`move_view_to`].
 pub(crate) fn restore_view<'a>(d: &mut Decoder<'a>, view: View<'a>) {
     (d.data, d.position, d.visible_end) = (view.data, view.position, view.visible_end);
     d.remaining_segments.bytes = view.hidden_bytes;
@@ -160,23 +161,23 @@ pub(crate) fn restore_view<'a>(d: &mut Decoder<'a>, view: View<'a>) {
     }
 }
 
-/// Returns whether the rest of the chunk has data after the padding for an alignment to `n`.
-pub(crate) fn has_in_chunk(d: &Decoder<'_>, n: usize) -> bool {
-    d.position + padding(d.position + d.fragments.shift, n) < d.data.len()
+/// Returns whether the rest of the chunk has data after the padding to a multiple of `n`.
+pub(crate) fn has_aligned_data_in_chunk(d: &Decoder<'_>, n: usize) -> bool {
+    d.position + padding(d.position + d.fragments.phase_offset, n) < d.data.len()
 }
 
-/// Advances to the next chunk that has data aligned to `n`. Returns `false`, and does nothing, outside of
-/// chunks or if the current chunk has such data.
+/// Moves to the next chunk that has data after the padding to a multiple of `n`. Returns `false`, and does
+/// nothing, if the current chunk has such data or if the visible bytes are not limited to a chunk.
 #[cold]
 pub(super) fn next_chunk(d: &mut Decoder<'_>, n: usize) -> Result<bool, DecodeError> {
-    if !in_chunks(d) || has_in_chunk(d, n) {
+    if !is_view_limited(d) || has_aligned_data_in_chunk(d, n) {
         return Ok(false);
     }
-    if d.values.as_ref().is_some_and(|values| values.nesting.ended.is_some()) {
+    if d.values.as_ref().is_some_and(|values| values.nesting.ended_from_level.is_some()) {
         return Err(d.error(DecodeErrorKind::EndOfData));
     }
     // A chunk may be shorter than the padding.
-    while !has_in_chunk(d, n) {
+    while !has_aligned_data_in_chunk(d, n) {
         leave_chunk(d);
         let len = read_tag_between_chunks(d)?;
         if len == 0 || len >= MIN_VALUE_TAG {
@@ -187,7 +188,7 @@ pub(super) fn next_chunk(d: &mut Decoder<'_>, n: usize) -> Result<bool, DecodeEr
     Ok(true)
 }
 
-/// Reads the tag after a chunk. Skips end tags that end no value.
+/// Reads the tag after a chunk. Skips the end tags with which TAO ends the states of bases.
 pub(crate) fn read_tag_between_chunks(d: &mut Decoder<'_>) -> Result<u32, DecodeError> {
     loop {
         let tag = d.read_u32()?;
@@ -197,7 +198,7 @@ pub(crate) fn read_tag_between_chunks(d: &mut Decoder<'_>) -> Result<u32, Decode
     }
 }
 
-/// Reads a value of fixed layout that exceeds the rest of the chunk.
+/// Reads a value of fixed layout that is longer than the rest of the chunk.
 #[cold]
 pub(super) fn read_fixed_across_chunks<T: FixedLayout>(d: &mut Decoder<'_>) -> Result<T, DecodeError> {
     if next_chunk(d, 1)? {
@@ -211,11 +212,12 @@ pub(super) fn read_fixed_across_chunks<T: FixedLayout>(d: &mut Decoder<'_>) -> R
     if !next_chunk(d, 1)? {
         return Err(d.error(DecodeErrorKind::EndOfData));
     }
-    let mut r = FixedReader::new(before, phase, d.is_foreign());
+    let mut r = FixedReader::new(before, phase, d.is_foreign_order());
     r.continue_in(d.rest(), d.phase());
     let value = T::get(&mut r);
-    match r.reached() {
-        (true, read) if !r.is_invalid() => d.take(read).map(|_| value),
-        _ => Err(DecodeError::new(DecodeErrorKind::EndOfData, start)),
+    if r.is_in_next_region() && !r.is_invalid() {
+        d.take(r.position()).map(|_| value)
+    } else {
+        Err(DecodeError::new(DecodeErrorKind::EndOfData, start))
     }
 }

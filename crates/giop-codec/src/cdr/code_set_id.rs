@@ -2,12 +2,12 @@
 
 use core::fmt;
 
-/// Number of a code set in the OSF code set registry.
+/// The number of a code set in the OSF code set registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CodeSetId(pub u32);
 
 impl CodeSetId {
-    /// No code set. A server without wide text offers it, and a client that sends none announces it.
+    /// No code set: offered by a server without wide text, and announced by a client that sends no wide text.
     pub const NONE: Self = Self(0);
     /// ISO 8859-1, Latin alphabet No. 1.
     pub const ISO_8859_1: Self = Self(0x0001_0001);
@@ -15,11 +15,11 @@ impl CodeSetId {
     pub const ISO_8859_15: Self = Self(0x0001_000f);
     /// ISO 646 IRV: ASCII.
     pub const ISO_646: Self = Self(0x0001_0020);
-    /// UCS-2, level 1.
+    /// UCS-2 at implementation level 1 of ISO 10646, which excludes combining characters.
     pub const UCS_2: Self = Self(0x0001_0100);
-    /// UCS-4, level 1.
+    /// UCS-4 at implementation level 1 of ISO 10646, which excludes combining characters.
     pub const UCS_4: Self = Self(0x0001_0104);
-    /// UCS-4, level 3, which has all characters. omniORB supports no other level.
+    /// UCS-4 at implementation level 3 of ISO 10646, with all characters. omniORB uses only this level.
     pub const UCS_4_LEVEL_3: Self = Self(0x0001_0106);
     /// UTF-16.
     pub const UTF_16: Self = Self(0x0001_0109);
@@ -29,7 +29,7 @@ impl CodeSetId {
     pub const IBM_037: Self = Self(0x1002_0025);
     /// IBM-500, EBCDIC with the characters of ISO 8859-1.
     pub const IBM_500: Self = Self(0x1002_01f4);
-    /// IBM-1047, EBCDIC with the characters of ISO 8859-1, of z/OS UNIX.
+    /// IBM-1047, EBCDIC with the characters of ISO 8859-1, used by z/OS UNIX.
     pub const IBM_1047: Self = Self(0x1002_0417);
     /// Shift_JIS, Japanese.
     pub const SHIFT_JIS: Self = Self(0x0502_0002);
@@ -38,7 +38,8 @@ impl CodeSetId {
     /// EUC-KR, Korean.
     pub const EUC_KR: Self = Self(0x0004_000a);
 
-    /// Returns the name, also of known sets that this build cannot convert.
+    /// Returns the name of the code set, or `None` if it is not known here. This build may be unable to
+    /// convert text in a set that has a name.
     pub const fn name(self) -> Option<&'static str> {
         Some(match self.0 {
             0 => "none",
@@ -86,8 +87,8 @@ impl CodeSetId {
         })
     }
 
-    /// Returns whether all characters of the set are known to be in Unicode. Text in such a set can be sent
-    /// as UTF-8 or UTF-16 if client and server have no set in common.
+    /// Returns whether all characters of the set are known to be in Unicode. If client and server have no set
+    /// in common, text in such a set can be sent as UTF-8 or UTF-16.
     pub(crate) const fn is_within_unicode(self) -> bool {
         self.0 != 0 && self.name().is_some()
     }

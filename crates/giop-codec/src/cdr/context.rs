@@ -11,17 +11,17 @@ use super::text::InvalidText;
 
 pub(crate) trait Context: Any + Send + Sync {
     /// Returns a shared copy of the context.
-    fn keep(&self) -> Arc<dyn Context>;
+    fn to_shared(&self) -> Arc<dyn Context>;
 
-    fn on_invalid_text(&self) -> InvalidText;
+    fn invalid_text_policy(&self) -> InvalidText;
 
     /// Returns the value types that a peer may send where one of their bases is expected. Only the module
     /// `value` knows the type of the result.
     fn known_factories(&self) -> Option<&dyn Any>;
 
-    /// Returns functions that find other data in a context of this Rust type. The modules that use them
-    /// define the type of the result.
-    fn lookup(&self) -> &'static (dyn Any + Send + Sync);
+    /// Returns a table of functions that find further data, such as type codes, in a context of this Rust
+    /// type. Only the modules that use the data know the type of the table, so it is returned as [`Any`].
+    fn lookup_functions(&self) -> &'static (dyn Any + Send + Sync);
 }
 
 impl fmt::Debug for dyn Context {
@@ -33,10 +33,10 @@ impl fmt::Debug for dyn Context {
 /// The context that an encoder stores with the values that it encodes.
 #[derive(Debug, Default)]
 pub(super) enum ContextRetention {
-    /// Values are sent, not stored.
+    /// No context is stored, because the encoded values are sent.
     #[default]
     Nothing,
-    /// The first context that is recorded is kept.
+    /// The next context that is recorded will be kept.
     Wanted,
     Kept(Arc<dyn Context>),
 }
@@ -61,33 +61,34 @@ impl<'a> Decoder<'a> {
         self.with_dyn_context(context.map(|context| &**context))
     }
 
-    pub(crate) fn invalid_text(&self) -> InvalidText {
-        self.context.map_or(InvalidText::Refuse, |context| context.on_invalid_text())
+    pub(crate) fn invalid_text_policy(&self) -> InvalidText {
+        self.context.map_or(InvalidText::Refuse, |context| context.invalid_text_policy())
     }
 
-    pub(crate) fn keep_context(&self) -> Option<Arc<dyn Context>> {
-        self.context.map(Context::keep)
+    pub(crate) fn shared_context(&self) -> Option<Arc<dyn Context>> {
+        self.context.map(Context::to_shared)
     }
 }
 
 impl Encoder {
-    /// Stores a context for decoding this value again later, if the encoder writes an any.
+    /// Keeps a context for decoding the encoded values later, if the encoder stores values and keeps no
+    /// context yet. Otherwise does nothing.
     #[inline]
     pub(crate) fn record_context(&mut self, context: &dyn Context) {
         if let ContextRetention::Wanted = self.context_retention {
-            self.context_retention = ContextRetention::Kept(context.keep());
+            self.context_retention = ContextRetention::Kept(context.to_shared());
         }
     }
 
-    /// Stores a shared context like [`record_context`](Self::record_context).
+    /// Records a context like [`record_context`](Self::record_context), but shares it instead of copying it.
     pub(crate) fn record_shared_context(&mut self, context: &Arc<dyn Context>) {
         if let ContextRetention::Wanted = self.context_retention {
             self.context_retention = ContextRetention::Kept(Arc::clone(context));
         }
     }
 
-    /// Returns whether the encoded values are stored to be decoded again later.
-    pub(crate) fn is_keeping(&self) -> bool {
+    /// Returns whether the encoded values are stored, so that they will be decoded later.
+    pub(crate) fn is_storing_values(&self) -> bool {
         !matches!(self.context_retention, ContextRetention::Nothing)
     }
 
@@ -95,7 +96,7 @@ impl Encoder {
         self.context_retention = ContextRetention::Wanted;
     }
 
-    /// Returns the context that was noted, and stops storing contexts.
+    /// Returns the context that was recorded, and stops recording.
     pub(crate) fn take_context(&mut self) -> Option<Arc<dyn Context>> {
         match core::mem::take(&mut self.context_retention) {
             ContextRetention::Kept(context) => Some(context),

@@ -1,4 +1,4 @@
-//! Text in code sets other than ISO 8859-1, UTF-8 and UTF-16.
+//! Writes and reads text in code sets other than ISO 8859-1, UTF-8 and UTF-16.
 
 use super::converted::{ConversionMethod, ConvertedSet};
 use super::decoder::Decoder;
@@ -57,7 +57,8 @@ impl Encoder {
         Ok(())
     }
 
-    /// Writes a `wstring` without NUL, unless its encoding in `set` is that in UTF-16: `None`.
+    /// Writes a `wstring`, which must not contain a NUL. Returns `None`, and writes nothing, if its encoding
+    /// in `set` is the same as in UTF-16.
     #[cold]
     pub(super) fn put_converted_wide(
         &mut self,
@@ -95,7 +96,7 @@ impl Encoder {
         }
     }
 
-    /// Writes a code point unaligned, in the byte order of the stream, like omniORB.
+    /// Writes a code point unaligned and in the byte order of the stream, as omniORB does.
     fn put_code_point(&mut self, c: u32) {
         self.put_raw(&match self.order() {
             ByteOrder::Big => c.to_be_bytes(),
@@ -104,7 +105,7 @@ impl Encoder {
     }
 }
 
-/// Converts the bytes of a `string`, which ends, with its NUL, at the decoder's position.
+/// Converts the bytes of a `string`, without its NUL. The decoder must be positioned after that NUL.
 #[cold]
 pub(super) fn decode_converted(
     d: &mut Decoder<'_>,
@@ -124,7 +125,7 @@ pub(super) fn decode_converted(
         }
         #[cfg(feature = "encoding_rs")]
         ConversionMethod::Library(encoding) => {
-            // No character takes more than three times as many bytes in UTF-8 as in these sets.
+            // No character has more than three times as many bytes in UTF-8 as in these sets.
             d.charge(bytes.len().saturating_mul(3))?;
             let text = encoding.decode_without_bom_handling_and_without_replacement(bytes);
             Ok(text.ok_or_else(|| fail(0))?.into_owned())
@@ -153,7 +154,7 @@ pub(super) fn read_ucs_4(d: &mut Decoder<'_>) -> Result<WString, DecodeError> {
     if !odd.is_empty() {
         return Err(wrong);
     }
-    // A character becomes at most four bytes of UTF-8 or UTF-16.
+    // A character takes four bytes here, and at most four in UTF-8 or UTF-16.
     d.charge(bytes.len())?;
     let (mut text, mut units) = (String::with_capacity(chars.len()), None);
     for bytes in chars {
@@ -161,12 +162,12 @@ pub(super) fn read_ucs_4(d: &mut Decoder<'_>) -> Result<WString, DecodeError> {
         let c = match (char::from_u32(number), u16::try_from(number)) {
             (Some('\0'), _) => return Err(DecodeError::new(DecodeErrorKind::EmbeddedNul, start)),
             (Some(c), _) => c,
-            // The text has a lone half of a surrogate pair, and continues as units.
+            // This is a lone half of a surrogate pair. From here on, the text is collected as UTF-16 units.
             (None, Ok(half)) => {
                 units.get_or_insert_with(|| text.encode_utf16().collect::<Vec<_>>()).push(half);
                 continue;
             }
-            (None, Err(_)) => strings::replacement(d, wrong.kind, start)?,
+            (None, Err(_)) => strings::replacement_char(d, wrong.kind, start)?,
         };
         match &mut units {
             None => text.push(c),

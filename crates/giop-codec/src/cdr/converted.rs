@@ -1,29 +1,30 @@
-//! The code sets of `char` and `string` other than ISO 8859-1 and UTF-8: ASCII, EBCDIC and variants of ISO
-//! 8859-1. With the feature `encoding_rs`, also code sets of other languages.
+//! The code sets of `char` and `string` other than ISO 8859-1 and UTF-8. ASCII, EBCDIC, ISO 8859-9, ISO
+//! 8859-11 and ISO 8859-15 are always available, the others with the feature `encoding_rs`.
 
 use core::fmt;
 
 use super::code_set_id::CodeSetId;
 use super::ebcdic::{IBM_037, IBM_500, IBM_1047};
 
-/// A code set of `char` and `string` other than ISO 8859-1 and UTF-8, converted by a table: see
-/// [`CharSet::from_id`](crate::cdr::CharSet::from_id).
+/// A code set of `char` and `string` other than ISO 8859-1 and UTF-8.
+/// [`CharSet::from_id`](crate::cdr::CharSet::from_id) returns it in
+/// [`CharSet::Converted`](crate::cdr::CharSet).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ConvertedSet(Set);
 
 struct SetProperties {
-    /// Numbers in the registry. The first one is announced.
+    /// The set's numbers in the OSF registry. The first one is announced to peers.
     ids: &'static [u32],
     method: ConversionMethod,
 }
 
 pub(super) enum ConversionMethod {
-    /// Bytes and characters without a counterpart yield `None`.
+    /// A table of bytes and characters. The functions return `None` if there is no counterpart.
     SingleByte { decode: fn(u8) -> Option<char>, encode: fn(char) -> Option<u8>, has_ascii: bool },
-    /// All of these sets contain ASCII unchanged.
+    /// An encoding of `encoding_rs`. Each of those used here encodes ASCII characters as in ASCII.
     #[cfg(feature = "encoding_rs")]
     Library(&'static encoding_rs::Encoding),
-    /// All text is an error.
+    /// Conversion of any text is an error.
     Never,
 }
 
@@ -66,7 +67,7 @@ const fn ebcdic(decode: fn(u8) -> Option<char>, encode: fn(char) -> Option<u8>) 
     ConversionMethod::SingleByte { decode, encode, has_ascii: false }
 }
 
-// Numbers are those of the OSF registry. The code set with IBM number N is 0x10020000 + N.
+// The numbers are those of the OSF registry. An IBM code page N has the number 0x10020000 + N.
 sets! {
     by_table {
         Nothing([], ConversionMethod::Never);
@@ -106,7 +107,7 @@ sets! {
         ShiftJis([0x0502_0002, 0x0500_0011], SHIFT_JIS_INIT);
         EucJp([0x0003_0010, 0x0502_0001], EUC_JP_INIT);
         EucKr([0x0004_000a], EUC_KR_INIT);
-        // omniORB uses the second number, which is that of a subset.
+        // omniORB uses the second number, although the registry assigns it to a subset of GBK.
         Gbk([0x1002_056a, 0x1002_0567], GBK_INIT);
         Big5([0x1002_03b6], BIG5_INIT);
     }
@@ -163,15 +164,15 @@ fn encode_thai(c: char) -> Option<u8> {
 }
 
 impl ConvertedSet {
-    /// The set in which no text has an encoding.
+    /// The set in which no text can be encoded.
     pub(super) const NOTHING: Self = Self(Set::Nothing);
 
-    /// Returns the set with that number; `None` if there is none, or if its feature is disabled.
+    /// Returns the set with this number, or `None` if there is none or the feature that it needs is disabled.
     pub(crate) fn from_id(id: CodeSetId) -> Option<Self> {
         Set::ALL.iter().find(|set| set.properties().ids.contains(&id.0)).map(|set| Self(*set))
     }
 
-    /// Returns the number by which the set is announced.
+    /// Returns the number by which the set is announced to peers.
     pub(crate) fn id(self) -> CodeSetId {
         CodeSetId(self.0.properties().ids.first().copied().unwrap_or_default())
     }
@@ -180,12 +181,12 @@ impl ConvertedSet {
         &self.0.properties().method
     }
 
-    /// Returns the name; "none" for [`CharSet::NOTHING`](crate::cdr::CharSet::NOTHING).
+    /// Returns the name of the set, which is "none" for [`CharSet::NOTHING`](crate::cdr::CharSet::NOTHING).
     pub fn name(self) -> &'static str {
         self.id().name().unwrap_or_default()
     }
 
-    /// Returns whether ASCII text has the same bytes in this set.
+    /// Returns whether ASCII text has the same bytes in this set as in ASCII.
     pub(crate) fn has_ascii(self) -> bool {
         match *self.method() {
             ConversionMethod::SingleByte { has_ascii, .. } => has_ascii,
@@ -195,9 +196,9 @@ impl ConvertedSet {
         }
     }
 
-    /// Converts bytes to text, with U+FFFD for those that are not characters of the set.
+    /// Converts bytes to text, with U+FFFD in place of bytes that are not characters of the set.
     #[cold]
-    pub(super) fn with_replacement(self, bytes: &[u8]) -> String {
+    pub(super) fn decode_lossy(self, bytes: &[u8]) -> String {
         match self.method() {
             ConversionMethod::SingleByte { decode, .. } => {
                 bytes.iter().map(|byte| decode(*byte).unwrap_or(char::REPLACEMENT_CHARACTER)).collect()

@@ -11,16 +11,15 @@ use super::encoder::Encoder;
 use super::traits::{CdrDecode, CdrEncode};
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
-/// An IDL `fixed<DIGITS, SCALE>`: a decimal number of at most `DIGITS` digits, `SCALE` of them after the
-/// point.
+/// An IDL `fixed<DIGITS, SCALE>`: a decimal number of `DIGITS` digits, of which `SCALE` follow the point.
 ///
-/// `DIGITS` is 1 to 31 and `SCALE` 0 to `DIGITS`. Other types fail to compile when a value is created. The
-/// value is an integer, called *unscaled*, times 10 to the power of -`SCALE`.
+/// `DIGITS` is 1 to 31 and `SCALE` 0 to `DIGITS`. With other parameters, code that creates a value does not
+/// compile. The value is an integer, called *unscaled*, times 10 to the power of -`SCALE`.
 ///
 /// Sums are exact. The operators `*` and `/` return the type of their left operand and truncate, as IDL does
 /// for constants. [`mul_to`](Fixed::mul_to), [`div_to`](Fixed::div_to) and [`rescale`](Fixed::rescale) return
-/// any type with any [`Rounding`]. Operators panic if the result has too many digits before the point; the
-/// `checked` methods do not panic.
+/// the requested type and take a [`Rounding`]. Operators panic if the result has too many digits before the
+/// point; the `checked` methods do not panic.
 ///
 /// ```
 /// use giop_codec::cdr::{Fixed, Rounding};
@@ -43,11 +42,11 @@ pub struct Fixed<const DIGITS: u32, const SCALE: u32>(
 const MAX_DIGITS: u32 = 31;
 
 impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
-    /// The smallest magnitude with too many digits. Every constructor uses it, so that invalid types do not
-    /// compile.
+    /// The smallest magnitude with too many digits. Every constructor uses this constant, so that creating a
+    /// value of an invalid type does not compile.
     const LIMIT: u128 = {
-        assert!(DIGITS >= 1 && DIGITS <= MAX_DIGITS, "a fixed has 1 to 31 digits");
-        assert!(SCALE <= DIGITS, "a fixed has no more digits after the point than it has digits");
+        assert!(DIGITS >= 1 && DIGITS <= MAX_DIGITS, "a fixed must have 1 to 31 digits");
+        assert!(SCALE <= DIGITS, "the scale of a fixed must not exceed its number of digits");
         10_u128.pow(DIGITS)
     };
 
@@ -62,8 +61,8 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
     /// The minimum value, `-MAX`.
     pub const MIN: Self = Self::checked_constant(1 - Self::LIMIT.cast_signed());
 
-    /// Returns the number with these digits, the last `SCALE` of them after the point, or `None` if there are
-    /// more than `DIGITS`.
+    /// Creates the number whose digits are those of `unscaled`, with the last `SCALE` of them after the
+    /// point. Returns `None` if there are more than `DIGITS` digits.
     ///
     /// ```
     /// use giop_codec::cdr::Fixed;
@@ -75,10 +74,10 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
         if unscaled.unsigned_abs() < Self::LIMIT { Some(Fixed(unscaled)) } else { None }
     }
 
-    /// Creates a constant of generated code, which does not compile with too many digits.
+    /// Creates a constant for generated code. A constant with too many digits does not compile.
     #[doc(hidden)]
     pub const fn checked_constant(unscaled: i128) -> Self {
-        assert!(unscaled.unsigned_abs() < Self::LIMIT, "a constant has more digits than its type");
+        assert!(unscaled.unsigned_abs() < Self::LIMIT, "a constant must not have more digits than its type");
         Fixed(unscaled)
     }
 
@@ -106,13 +105,13 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
         Fixed(self.0.abs())
     }
 
-    /// Returns -1, 0 or 1, by the sign.
+    /// Returns -1, 0 or 1 for a negative number, zero or a positive number.
     #[inline]
     pub const fn signum(self) -> i32 {
         self.0.signum() as i32
     }
 
-    /// Compares with a value that has another number of digits.
+    /// Compares with a value that may have other numbers of digits.
     pub fn cmp_value<const D: u32, const S: u32>(self, other: Fixed<D, S>) -> Ordering {
         // The power does not overflow, because scales differ by at most 31. At most one product saturates,
         // and it is the greater in magnitude.
@@ -120,7 +119,7 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
         scaled(self.0, S.saturating_sub(SCALE)).cmp(&scaled(other.0, SCALE.saturating_sub(S)))
     }
 
-    /// A magnitude of `None` is out of range.
+    /// Returns the number with this sign and unscaled magnitude, which is `None` if it is out of range.
     fn from_magnitude(negative: bool, magnitude: Option<u128>) -> Result<Self, FixedError> {
         match magnitude {
             Some(magnitude) if magnitude < Self::LIMIT => {
@@ -138,22 +137,22 @@ impl<const DIGITS: u32, const SCALE: u32> Default for Fixed<DIGITS, SCALE> {
     }
 }
 
-/// The treatment of digits that do not fit a result.
+/// What to do with digits of a result that do not fit its type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Rounding {
-    /// Truncation, towards zero.
+    /// Truncation: rounding towards zero.
     #[default]
     Truncate,
-    /// Rounding to the nearest value; ties away from zero: 2.5 becomes 3.
+    /// Rounding to the nearest value. Halfway values are rounded away from zero: 2.5 becomes 3.
     HalfAwayFromZero,
-    /// Rounding to the nearest value; ties to the even digit: 2.5 becomes 2.
+    /// Rounding to the nearest value. Halfway values are rounded to the even digit: 2.5 becomes 2.
     HalfEven,
     /// Rounding towards negative infinity.
     Floor,
     /// Rounding towards positive infinity.
     Ceiling,
-    /// No rounding: digits that do not fit must be zeros, otherwise the error is [`FixedError::Inexact`].
+    /// No rounding. If a digit that does not fit is not zero, the error is [`FixedError::Inexact`].
     Exact,
 }
 
@@ -175,11 +174,12 @@ pub enum FixedError {
     NotANumber,
 }
 
-/// The last half byte of an encoding is the sign.
-const PLUS: u8 = 0xC;
-const MINUS: u8 = 0xD;
-/// A plus sign in packed decimals that were not encoded as CDR requires.
-const UNSIGNED: u8 = 0xF;
+/// The last half byte of the encoding of a positive number or zero.
+const PLUS_NIBBLE: u8 = 0xC;
+/// The last half byte of the encoding of a negative number.
+const MINUS_NIBBLE: u8 = 0xD;
+/// The last half byte of an unsigned packed decimal. CDR does not permit it, but it is read as a plus sign.
+const UNSIGNED_NIBBLE: u8 = 0xF;
 
 impl<const DIGITS: u32, const SCALE: u32> CdrEncode for Fixed<DIGITS, SCALE> {
     /// Writes half a byte for each digit, the first one first, then the sign. A zero precedes an even number
@@ -187,7 +187,7 @@ impl<const DIGITS: u32, const SCALE: u32> CdrEncode for Fixed<DIGITS, SCALE> {
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         let mut bytes = [0; MAX_DIGITS as usize / 2 + 1];
         let mut left = self.0.unsigned_abs();
-        let mut low = if self.0 < 0 { MINUS } else { PLUS };
+        let mut low = if self.0 < 0 { MINUS_NIBBLE } else { PLUS_NIBBLE };
         for byte in bytes.iter_mut().rev().take(Self::ENCODED_BYTES) {
             *byte = low | ((left % 10) as u8) << 4;
             low = (left / 10 % 10) as u8;
@@ -199,14 +199,14 @@ impl<const DIGITS: u32, const SCALE: u32> CdrEncode for Fixed<DIGITS, SCALE> {
 }
 
 impl<const DIGITS: u32, const SCALE: u32> CdrDecode for Fixed<DIGITS, SCALE> {
-    /// JacORB omits leading zero bytes. The sign marks the end.
+    /// JacORB omits leading zero bytes, so one byte with a digit and the sign can be all of it.
     const MIN_SIZE: usize = 1;
 
-    /// Reads up to the sign.
+    /// Reads digits up to and including the sign.
     ///
     /// # Errors
-    /// [`InvalidFixed`](DecodeErrorKind::InvalidFixed) (`MARSHAL`): a half byte is not a digit, or there is
-    /// no sign after `DIGITS` digits.
+    /// [`InvalidFixed`](DecodeErrorKind::InvalidFixed) (`MARSHAL`): a half byte is neither a digit nor a
+    /// sign, there are too many digits, or there is no sign after the digits.
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         let start = d.position();
         let mut magnitude = 0_u128;
@@ -220,9 +220,9 @@ impl<const DIGITS: u32, const SCALE: u32> CdrDecode for Fixed<DIGITS, SCALE> {
             magnitude = magnitude * 10 + u128::from(high);
             match low {
                 0..=9 => magnitude = magnitude * 10 + u128::from(low),
-                PLUS | MINUS | UNSIGNED if magnitude < Self::LIMIT => {
+                PLUS_NIBBLE | MINUS_NIBBLE | UNSIGNED_NIBBLE if magnitude < Self::LIMIT => {
                     let unscaled = magnitude.cast_signed();
-                    return Ok(Fixed(if low == MINUS { -unscaled } else { unscaled }));
+                    return Ok(Fixed(if low == MINUS_NIBBLE { -unscaled } else { unscaled }));
                 }
                 _ => break,
             }

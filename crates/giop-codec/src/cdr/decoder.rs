@@ -1,5 +1,4 @@
-//! [`Decoder`]: conversion of bytes to values. Every read is checked against the data, the memory limit and
-//! the depth limit.
+//! [`Decoder`]: conversion of bytes to values, within the data and within limits of memory and depth.
 
 use bytes::Bytes;
 
@@ -15,10 +14,9 @@ use crate::{ByteOrder, DecodeError, DecodeErrorKind, Version};
 /// The limits of a decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeLimits {
-    /// Maximum nesting of constructed types and encapsulations. Default [`MAX_DEPTH`], 64.
+    /// Maximum nesting of constructed types and encapsulations. The default is [`MAX_DEPTH`], 64.
     pub depth: u16,
-    /// Maximum number of bytes that the decoded values may allocate. Default: the greater of 16 MiB and 8
-    /// times the data.
+    /// Maximum number of bytes that decoded values may allocate: by default 8 per data byte, at least 16 MiB.
     pub alloc: usize,
 }
 
@@ -38,7 +36,7 @@ pub const MAX_DEPTH: u16 = 64;
 /// Decodes values from CDR ("CDR Transfer Syntax").
 ///
 /// A decoder borrows the data. If it was created by [`from_bytes`](Decoder::from_bytes), large values are
-/// views of that buffer instead of copies. A clone continues independently, with the same remaining limits.
+/// views of that buffer instead of copies. A clone is independent and has the same remaining limits.
 ///
 /// ```
 /// use giop_codec::cdr::{CdrDecode, Decoder};
@@ -52,32 +50,34 @@ pub const MAX_DEPTH: u16 = 64;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Decoder<'a> {
-    /// The data, its current segment or, in a chunked value, all up to the end of the current chunk.
+    /// The bytes being read: all the data or, if it is segmented, the current segment. In a chunked value,
+    /// they end with the current chunk.
     pub(super) data: &'a [u8],
     /// Index of the next byte in `data`.
     pub(super) position: usize,
     /// Offset of the first byte of `data` from the alignment origin.
     pub(super) base: usize,
-    /// Offset of the alignment origin in the outermost stream: 0 outside of encapsulations.
+    /// Offset of the alignment origin from that of the outermost stream: 0 outside of encapsulations.
     origin: usize,
     pub(super) remaining_segments: RemainingSegments<'a>,
-    /// Index of the next fragment boundary in `data`; without fragments, the end of `data`. Values are read
-    /// from the bytes before it.
+    /// Index of the next fragment boundary in `data`, or the length of `data` if there is no boundary. The
+    /// fast path reads values only from the bytes before it.
     pub(super) visible_end: usize,
     pub(super) fragments: RemainingFragments<'a>,
-    /// Whether numbers are swapped.
-    pub(super) is_foreign: bool,
+    /// Whether the byte order of the data differs from that of this machine.
+    pub(super) is_foreign_order: bool,
     order: ByteOrder,
     version: Version,
     code_sets: CodeSets,
-    depth: u16,
-    alloc: usize,
+    depth_left: u16,
+    alloc_left: usize,
     /// The shared buffer that contains `data`, and the index at which `data` begins in it.
     pub(super) owner: Option<(&'a Bytes, usize)>,
     pub(super) context: Option<&'a dyn Context>,
-    /// The rewrites that may be made in `data`; `None` in an encapsulation, whose offsets differ.
+    /// Where to record the sequences whose first element the owner of the message is to rewrite, and where to
+    /// find the rewritten ones. `None` in an encapsulation, because its offsets differ.
     pub(crate) rewrites: Option<&'a Rewrites>,
-    /// The state of value types; `None` before the first value.
+    /// The state of value types. `None` before the first instance of a value type.
     pub(crate) values: Option<Box<ReadState<'a>>>,
 }
 
@@ -85,8 +85,8 @@ pub struct Decoder<'a> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RemainingFragments<'a> {
     pub(super) starts: &'a [u32],
-    /// The number to add to an index into `data` to get the phase of the byte there.
-    pub(super) shift: usize,
+    /// The number to add to an index into `data` to get the phase there. Segmented data uses it too.
+    pub(super) phase_offset: usize,
 }
 
 macro_rules! read_methods {
@@ -98,14 +98,14 @@ macro_rules! read_methods {
         #[inline]
         pub fn $read(&mut self) -> Result<$ty, DecodeError> {
             let value = <$ty>::from_ne_bytes(self.read_aligned::<$size>()?);
-            Ok(if self.is_foreign { value.swap_bytes() } else { value })
+            Ok(if self.is_foreign_order { value.swap_bytes() } else { value })
         }
     )*};
 }
 
 impl<'a> Decoder<'a> {
-    /// Creates a decoder whose offset 0 is `data[0]`, with [`CodeSets::default_for`] the version and
-    /// [`DecodeLimits::for_data`].
+    /// Creates a decoder with `data[0]` as the alignment origin, the default code sets of the version
+    /// ([`CodeSets::default_for`]) and the default limits for the data ([`DecodeLimits::for_data`]).
     pub fn new(data: &'a [u8], order: ByteOrder, version: Version) -> Decoder<'a> {
         let limits = DecodeLimits::for_data(data.len());
         Decoder {
@@ -116,12 +116,12 @@ impl<'a> Decoder<'a> {
             remaining_segments: RemainingSegments::default(),
             visible_end: data.len(),
             fragments: RemainingFragments::default(),
-            is_foreign: order.is_foreign(),
+            is_foreign_order: order.is_foreign(),
             order,
             version,
             code_sets: CodeSets::default_for(version),
-            depth: limits.depth,
-            alloc: limits.alloc,
+            depth_left: limits.depth,
+            alloc_left: limits.alloc,
             owner: None,
             context: None,
             rewrites: None,
@@ -129,13 +129,12 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Creates a decoder over a shared buffer, of which decoded [`Bytes`] and [`Seq`](super::Seq)s are views.
+    /// Creates a decoder of a shared buffer, of which [`Bytes`] and [`Seq`](super::Seq)s can be views.
     pub fn from_bytes(owner: &'a Bytes, order: ByteOrder, version: Version) -> Decoder<'a> {
         Decoder { owner: Some((owner, 0)), ..Decoder::new(owner, order, version) }
     }
 
-    /// Returns this decoder, moved to offset `position` from the alignment origin, at most to the end of the
-    /// data.
+    /// Returns this decoder, moved to offset `position` from the alignment origin, but at most to the end.
     pub fn at(mut self, position: usize) -> Decoder<'a> {
         if self.is_segmented() {
             self.seek_from_start(position);
@@ -156,15 +155,15 @@ impl<'a> Decoder<'a> {
         self.code_sets
     }
 
-    /// Sets the limits for the following data.
+    /// Sets the limits for the data that is decoded from now on.
     pub fn set_limits(&mut self, limits: DecodeLimits) {
-        self.depth = limits.depth;
-        self.alloc = limits.alloc;
+        self.depth_left = limits.depth;
+        self.alloc_left = limits.alloc;
     }
 
     /// Returns the remaining limits.
     pub fn limits(&self) -> DecodeLimits {
-        DecodeLimits { depth: self.depth, alloc: self.alloc }
+        DecodeLimits { depth: self.depth_left, alloc: self.alloc_left }
     }
 
     /// Returns the byte order of the data.
@@ -173,7 +172,7 @@ impl<'a> Decoder<'a> {
         self.order
     }
 
-    /// Returns the GIOP version of the data; 1.2 inside encapsulations.
+    /// Returns the GIOP version of the data, which is 1.2 inside encapsulations.
     #[inline]
     pub fn version(&self) -> Version {
         self.version
@@ -185,9 +184,9 @@ impl<'a> Decoder<'a> {
         self.position + self.base
     }
 
-    /// Returns the offset of the next byte from the alignment origin of the outermost stream, also inside
-    /// encapsulations. Indirections are differences of these offsets. [`Encoder::len`](super::Encoder::len)
-    /// is the counterpart.
+    /// Returns the offset of the next byte from the alignment origin of the outermost stream, even inside
+    /// encapsulations. Indirections, which refer to earlier values, are differences of these offsets. The
+    /// encoder's counterpart is [`Encoder::len`](super::Encoder::len).
     #[inline]
     pub fn stream_position(&self) -> usize {
         self.origin + self.position()
@@ -199,7 +198,7 @@ impl<'a> Decoder<'a> {
         self.data.len() - self.position + self.remaining_segments.bytes
     }
 
-    /// Returns the bytes left. For segmented data, only those left in the current segment.
+    /// Returns the remaining bytes, or those of the current segment if the data is segmented.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.data.get(self.position..).unwrap_or_default()
@@ -211,13 +210,13 @@ impl<'a> Decoder<'a> {
         DecodeError::new(kind, self.position())
     }
 
-    /// Skips padding, of any content, up to the next multiple of `n`: 1, 2, 4 or 8.
+    /// Skips padding of any content up to the next multiple of `n`, which must be 1, 2, 4 or 8.
     ///
     /// # Errors
-    /// [`EndOfData`](DecodeErrorKind::EndOfData) if the data ends before that.
+    /// [`EndOfData`](DecodeErrorKind::EndOfData) if the data ends inside the padding.
     #[inline]
     pub fn align(&mut self, n: usize) -> Result<(), DecodeError> {
-        let pad = padding(self.position + self.fragments.shift, n);
+        let pad = padding(self.position + self.fragments.phase_offset, n);
         if pad > self.data.len() - self.position {
             return self.align_across_boundary(pad, n);
         }
@@ -228,7 +227,7 @@ impl<'a> Decoder<'a> {
     /// Reads `N` bytes, aligned to `N`.
     #[inline(always)]
     fn read_aligned<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
-        let start = self.position + padding(self.position + self.fragments.shift, N);
+        let start = self.position + padding(self.position + self.fragments.phase_offset, N);
         match self.data.get(start..self.visible_end).and_then(|rest| rest.first_chunk::<N>()) {
             Some(bytes) => {
                 self.position = start + N;
@@ -250,14 +249,15 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    pub(crate) fn is_foreign(&self) -> bool {
-        self.is_foreign
+    /// Returns whether the byte order of the data differs from that of this machine.
+    pub(crate) fn is_foreign_order(&self) -> bool {
+        self.is_foreign_order
     }
 
     /// Returns the offset of the next byte modulo 8, for alignment.
     #[inline(always)]
     pub(crate) fn phase(&self) -> usize {
-        (self.position + self.fragments.shift) % 8
+        (self.position + self.fragments.phase_offset) % 8
     }
 
     read_methods! {
@@ -283,7 +283,7 @@ impl<'a> Decoder<'a> {
         self.read_u64().map(f64::from_bits)
     }
 
-    /// Reads a boolean. Every byte except 0 is true, as in other ORBs.
+    /// Reads a boolean. As in other ORBs, every byte except 0 means true.
     ///
     /// # Errors
     /// [`EndOfData`](DecodeErrorKind::EndOfData).
@@ -306,7 +306,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Reads a count of elements that take at least `min_element_size` bytes each (0 counts as 1).
+    /// Reads a count of elements that take at least `min_element_size` bytes each. A size of 0 counts as 1.
     ///
     /// # Errors
     /// [`EndOfData`](DecodeErrorKind::EndOfData), [`LengthBeyondData`](DecodeErrorKind::LengthBeyondData) if
@@ -320,7 +320,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Reads the next `n` bytes, unaligned.
+    /// Reads the next `n` bytes without alignment.
     ///
     /// # Errors
     /// [`EndOfData`](DecodeErrorKind::EndOfData).
@@ -338,7 +338,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Reads the next `n` bytes, unaligned, as a view of the shared buffer, or as a copy if there is none.
+    /// Reads the next `n` bytes without alignment, as a view of the shared buffer or, without one, as a copy.
     ///
     /// # Errors
     /// [`EndOfData`](DecodeErrorKind::EndOfData), [`AllocLimit`](DecodeErrorKind::AllocLimit).
@@ -347,13 +347,14 @@ impl<'a> Decoder<'a> {
         self.share(self.position - bytes.len(), bytes)
     }
 
-    /// Returns `bytes`, which begin at index `start` of `data`, as a view of the shared buffer, or as a copy
-    /// if there is none.
+    /// Returns `bytes`, which begin at index `start` of `data`, as a view of the shared buffer or as a copy.
     pub(crate) fn share(&mut self, start: usize, bytes: &[u8]) -> Result<Bytes, DecodeError> {
         match self.owner {
             // An empty view would keep the buffer alive needlessly.
             _ if bytes.is_empty() => Ok(Bytes::new()),
-            Some((owner, origin)) => Ok(owner.slice(origin + start..origin + start + bytes.len())),
+            Some((owner, data_start)) => {
+                Ok(owner.slice(data_start + start..data_start + start + bytes.len()))
+            }
             None => {
                 self.charge(bytes.len())?;
                 Ok(Bytes::copy_from_slice(bytes))
@@ -361,24 +362,24 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Charges memory that a decoded value is about to allocate to the memory limit.
+    /// Deducts from the memory limit the number of bytes that a decoded value is about to allocate.
     ///
     /// # Errors
     /// [`AllocLimit`](DecodeErrorKind::AllocLimit).
     #[inline]
     pub fn charge(&mut self, bytes: usize) -> Result<(), DecodeError> {
-        let Some(left) = self.alloc.checked_sub(bytes) else {
+        let Some(left) = self.alloc_left.checked_sub(bytes) else {
             return Err(self.error(DecodeErrorKind::AllocLimit));
         };
-        self.alloc = left;
+        self.alloc_left = left;
         Ok(())
     }
 
-    /// Creates an empty vector with capacity for `n` elements, charged to the memory limit. Zero-size
-    /// elements count one byte each, because nested sequences of them would cost quadratic time.
+    /// Creates an empty vector with capacity for `n` elements, and deducts its memory from the limit.
+    /// Elements without a size count as one byte, so that nested sequences do not take quadratic time.
     ///
     /// # Errors
-    /// [`AllocLimit`](DecodeErrorKind::AllocLimit), also if the allocator fails.
+    /// [`AllocLimit`](DecodeErrorKind::AllocLimit) if the limit is exceeded or the allocator fails.
     pub fn new_vec<T>(&mut self, n: usize) -> Result<Vec<T>, DecodeError> {
         self.charge(n.saturating_mul(size_of::<T>().max(1)))?;
         let mut out = Vec::new();
@@ -388,8 +389,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Returns the memory of `n` elements in the message. Returns `None`, and reads nothing, if they must be
-    /// decoded.
+    /// Reads `n` elements as a view of the message. Returns `None`, without reading, if that is impossible.
     #[inline]
     pub(super) fn view<T: AnyBitPattern>(&mut self, n: usize) -> Result<Option<Bytes>, DecodeError> {
         if n == 0 {
@@ -399,16 +399,16 @@ impl<'a> Decoder<'a> {
             return self.view_in_segment::<T>(n);
         }
         // Single bytes are the same in both orders.
-        if (!self.is_foreign || size_of::<T>() == 1)
-            && let Some((owner, origin)) = self.owner
-            && let Some(pad) = <T as FixedLayout>::LAYOUT.lead(self.phase())
+        if (!self.is_foreign_order || size_of::<T>() == 1)
+            && let Some((owner, data_start)) = self.owner
+            && let Some(pad) = <T as FixedLayout>::LAYOUT.run_padding(self.phase())
             && self.has_contiguous(n.saturating_mul(size_of::<T>()).saturating_add(pad))
         {
             let (start, visible_end, fragments) = (self.position, self.visible_end, self.fragments);
             let bytes = self.take(n.saturating_mul(size_of::<T>()).saturating_add(pad))?;
             let bytes = bytes.get(pad..).unwrap_or_default();
             if <[T] as zerocopy::FromBytes>::ref_from_bytes(bytes).is_ok() {
-                let first = origin + start + pad;
+                let first = data_start + start + pad;
                 return Ok(Some(owner.slice(first..first + bytes.len())));
             }
             (self.position, self.visible_end, self.fragments) = (start, visible_end, fragments);
@@ -416,17 +416,17 @@ impl<'a> Decoder<'a> {
         Ok(None)
     }
 
-    /// Reads a `sequence<octet>` that holds an encapsulation ("Encapsulation") and returns the decoder of its
-    /// contents, positioned after the byte order flag, which is the alignment origin. Inside, the version is
-    /// 1.2 and wide text is UTF-16, independent of this decoder. The limits are taken from those of this
-    /// decoder.
+    /// Reads a `sequence<octet>` that holds an encapsulation ("Encapsulation"), and returns the decoder of
+    /// its contents. That decoder is positioned after the byte order flag; the flag itself is at the
+    /// alignment origin. Its version is 1.2 and its wide text is UTF-16, independent of this decoder. Its
+    /// depth limit is one less than this decoder's, and its memory limit is deducted from this decoder's.
     ///
     /// # Errors
     /// [`EndOfData`](DecodeErrorKind::EndOfData), [`LengthBeyondData`](DecodeErrorKind::LengthBeyondData),
     /// [`DepthLimit`](DecodeErrorKind::DepthLimit).
     pub fn encapsulation(&mut self) -> Result<Decoder<'a>, DecodeError> {
         let len = self.read_len(1)?;
-        let Some(depth) = self.depth.checked_sub(1) else {
+        let Some(depth) = self.depth_left.checked_sub(1) else {
             return Err(self.error(DecodeErrorKind::DepthLimit));
         };
         let data = self.take(len)?;
@@ -435,30 +435,30 @@ impl<'a> Decoder<'a> {
         };
         let start = self.position - len;
         let origin = self.stream_position() - len;
-        // All encapsulations of a message together get at most the memory limit of the message.
-        let alloc = self.alloc.min(len.saturating_mul(8));
-        self.alloc -= alloc;
+        // Deducted, so that all encapsulations of a message together allocate at most what the message may.
+        let alloc = self.alloc_left.min(len.saturating_mul(8));
+        self.alloc_left -= alloc;
         Ok(Decoder {
             position: 1,
             origin,
             code_sets: self.code_sets.in_encapsulation(),
-            depth,
-            alloc,
-            owner: self.owner.map(|(owner, origin)| (owner, origin + start)),
+            depth_left: depth,
+            alloc_left: alloc,
+            owner: self.owner.map(|(owner, data_start)| (owner, data_start + start)),
             context: self.context,
             ..Decoder::new(data, ByteOrder::from_flag(flag), Version::V1_2)
         })
     }
 
-    /// Returns to this decoder's limit the memory that an [`encapsulation`](Self::encapsulation) did not use.
-    pub(crate) fn take_back(&mut self, encapsulation: &Decoder<'_>) {
-        self.alloc += encapsulation.alloc;
+    /// Adds to the memory limit what the decoder of an [`encapsulation`](Self::encapsulation) did not use.
+    pub(crate) fn reclaim_memory(&mut self, encapsulation: &Decoder<'_>) {
+        self.alloc_left += encapsulation.alloc_left;
     }
 
     /// Runs `f` with the nesting depth increased by one.
     ///
     /// # Errors
-    /// [`DepthLimit`](DecodeErrorKind::DepthLimit), or what `f` returns.
+    /// [`DepthLimit`](DecodeErrorKind::DepthLimit) if values are nested too deeply, or the error of `f`.
     #[inline]
     pub fn nested<R>(
         &mut self,
@@ -470,19 +470,19 @@ impl<'a> Decoder<'a> {
         result
     }
 
-    /// Increases the nesting depth by one until [`ascend`](Self::ascend). Takes fewer stack frames than
-    /// [`nested`](Self::nested).
+    /// Increases the nesting depth by one until [`ascend`](Self::ascend). Unlike [`nested`](Self::nested),
+    /// adds no stack frame while the nested value is decoded.
     #[inline]
     pub(crate) fn descend(&mut self) -> Result<(), DecodeError> {
-        let Some(depth) = self.depth.checked_sub(1) else {
+        let Some(depth) = self.depth_left.checked_sub(1) else {
             return Err(self.error(DecodeErrorKind::DepthLimit));
         };
-        self.depth = depth;
+        self.depth_left = depth;
         Ok(())
     }
 
     #[inline]
     pub(crate) fn ascend(&mut self) {
-        self.depth += 1;
+        self.depth_left += 1;
     }
 }

@@ -1,4 +1,4 @@
-//! EBCDIC: three sets that contain the 256 characters of ISO 8859-1 at other code points.
+//! Three EBCDIC code sets. Each has the 256 characters of ISO 8859-1, at other code points.
 
 /// The tables of an EBCDIC set in both directions: from an EBCDIC byte to the ISO 8859-1 byte of the same
 /// character, and back.
@@ -8,9 +8,9 @@ pub(super) struct Ebcdic {
 }
 
 impl Ebcdic {
-    /// Creates the set that differs from [`US`] in these pairs of EBCDIC byte and ISO 8859-1 byte.
+    /// Creates a set from its differences to IBM-037: pairs of an EBCDIC byte and an ISO 8859-1 byte.
     const fn new(mut differences: &[(u8, u8)]) -> Self {
-        let (mut to_latin1, mut from_latin1, mut is_known) = (US, [0; 256], [false; 256]);
+        let (mut to_latin1, mut from_latin1, mut is_known) = (IBM_037_TO_LATIN1, [0; 256], [false; 256]);
         while let [(byte, latin1), rest @ ..] = differences {
             to_latin1[*byte as usize] = *latin1;
             differences = rest;
@@ -53,7 +53,7 @@ pub(super) static IBM_1047: Ebcdic =
     Ebcdic::new(&[(0x5f, b'^'), (0xad, b'['), (0xb0, 0xac), (0xba, 0xdd), (0xbb, 0xa8), (0xbd, b']')]);
 
 /// The ISO 8859-1 byte of each IBM-037 byte, from Unicode's and IBM's tables.
-const US: [u8; 256] = [
+const IBM_037_TO_LATIN1: [u8; 256] = [
     0x00, 0x01, 0x02, 0x03, 0x9c, 0x09, 0x86, 0x7f, 0x97, 0x8d, 0x8e, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f, 0x10,
     0x11, 0x12, 0x13, 0x9d, 0x85, 0x08, 0x87, 0x18, 0x19, 0x92, 0x8f, 0x1c, 0x1d, 0x1e, 0x1f, 0x80, 0x81,
     0x82, 0x83, 0x84, 0x0a, 0x17, 0x1b, 0x88, 0x89, 0x8a, 0x8b, 0x8c, 0x05, 0x06, 0x07, 0x90, 0x91, 0x16,

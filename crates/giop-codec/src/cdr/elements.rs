@@ -12,19 +12,20 @@ use super::traits::CdrDecode;
 use crate::DecodeError;
 
 /// A received `sequence<T>` that a servant borrows as a slice. It is a view of the message if byte order,
-/// alignment and the memory layout of `T` allow, else a vector.
+/// alignment and the memory layout of `T` permit that, and a vector otherwise.
 #[derive(Debug)]
 pub struct Elements<T>(Storage<T>);
 
 #[derive(Debug)]
 enum Storage<T> {
-    /// Aligned for `T` and a multiple of its size, unless empty.
+    /// The elements. Unless empty, they are aligned for `T`, and their length is a multiple of its size.
     View(Bytes),
     Owned(Vec<T>),
 }
 
 impl<T: AnyBitPattern> Elements<T> {
-    /// Whether memory has the layout of CDR: for the members by `T::IS_VIEWABLE`, here for the sizes.
+    /// Whether a slice of `T` has the layout of an encoded sequence. `T::IS_VIEWABLE` tells this for the
+    /// members of one element; this constant adds that the sizes are equal.
     const IS_VIEWABLE: bool = {
         let layout = <T as FixedLayout>::LAYOUT;
         T::IS_VIEWABLE && size_of::<T>() == layout.size(0) && layout.end(0) == 0 && size_of::<T>() != 0
@@ -48,12 +49,12 @@ impl<T: AnyBitPattern> Deref for Elements<T> {
 impl<T: AnyBitPattern + CdrDecode> CdrDecode for Elements<T> {
     const MIN_SIZE: usize = 4;
 
-    /// Returns a view where possible, also of a rewritten message: see [`Rewrites`](super::Rewrites).
+    /// Returns a view where possible. [`Rewrites`](super::Rewrites) make a view possible in further cases.
     fn decode(d: &mut Decoder<'_>) -> Result<Elements<T>, DecodeError> {
         if !Self::IS_VIEWABLE {
             return Vec::decode(d).map(|items| Elements(Storage::Owned(items)));
         }
-        if let Some(bytes) = rewrite::rewritten::<T>(d) {
+        if let Some(bytes) = rewrite::read_rewritten::<T>(d) {
             return Ok(Elements(Storage::View(bytes)));
         }
         let n = d.read_len(T::MIN_SIZE)?;

@@ -1,4 +1,4 @@
-//! [`Encoder`]: conversion of values to bytes, in one reusable buffer plus shared chunks.
+//! [`Encoder`]: conversion of values to bytes in a reusable buffer and in shared buffers (chunks).
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -6,28 +6,27 @@ use std::ops::Range;
 use bytes::{Bytes, BytesMut};
 
 use super::context::ContextRetention;
-use super::flow::LongRuns;
 use super::layout::padding;
 use super::mapped::mapped_size;
+use super::streaming::LongRuns;
 use super::text::CodeSets;
 use super::value_state::WriteState;
 use crate::{ByteOrder, EncodeError, EncodeErrorKind, Version};
 
-/// In bytes. Gathering many small buffers in a system call takes longer than copying them.
-const DEFAULT_CHUNK_THRESHOLD: usize = 4096;
+/// The default chunk threshold. Gathering small buffers in a system call takes longer than copying them.
+const DEFAULT_CHUNK_THRESHOLD_BYTES: usize = 4096;
 
-/// Minimum size of a run of structs that is written to a block of its own. The memory of a block is reused
-/// without being zeroed.
+/// Minimum size of a run that is written to a buffer of its own, a *block*. Reused blocks are not zeroed.
 const LARGE_RUN_BYTES: usize = 32 * 1024;
 
 /// Encodes values as CDR ("CDR Transfer Syntax").
 ///
-/// The bytes are in one buffer, the *head*, and in *chunks* between its parts: shared buffers, which are
-/// never copied. Offsets count from the first byte put, unless the encoder was created by [`Encoder::new_at`]
+/// The bytes are in one buffer, the *head*, and in *chunks*: shared buffers whose bytes belong between parts
+/// of the head. Offsets count from the first byte put, unless the encoder was created by [`Encoder::new_at`]
 /// or a message was begun by [`Encoder::begin_message`].
 ///
-/// After [`Encoder::drain_into`] and [`Encoder::reset`] the memory of the head is reused as soon as all
-/// drained buffers are dropped.
+/// [`Encoder::drain_into`] moves the bytes out. The next [`Encoder::reset`] reuses the memory of the head if
+/// all drained parts of it have been dropped.
 ///
 /// ```
 /// use giop_codec::cdr::{CdrEncode, Encoder};
@@ -45,24 +44,25 @@ pub struct Encoder {
     pub(super) chunks: Vec<Chunk>,
     /// Offset of the next byte minus `head.len()`, wrapping.
     pub(super) base: usize,
-    pub(super) is_foreign: bool,
+    /// Whether the byte order of the output differs from that of this machine.
+    pub(super) is_foreign_order: bool,
     order: ByteOrder,
     version: Version,
     code_sets: CodeSets,
     pub(super) is_in_encapsulation: bool,
     chunk_threshold: usize,
-    /// Maximum capacity that the head ever had, which `reset` tries to reclaim.
+    /// The maximum capacity that the head ever had. `reset` tries to reclaim it.
     full_capacity: usize,
     pub(super) chunk_bytes: usize,
     pub(super) drained_bytes: usize,
-    /// Bytes passed to `put_shared` that were copied.
+    /// See [`Encoder::copied`].
     copied_bytes: usize,
-    /// The memory of large runs. A block is free if this is its only handle.
+    /// The memory of large runs. A block is free if this vector has the only handle of its memory.
     pub(super) blocks: Vec<Bytes>,
-    /// The state of value types; `None` before the first value.
+    /// The state of value types. `None` before the first instance of a value type.
     pub(crate) values: Option<Box<WriteState>>,
-    /// Whether a tag ends the state of each base of a chunked value, as TAO expects.
-    pub(crate) ends_bases: bool,
+    /// See [`Encoder::set_base_end_tags`].
+    pub(crate) writes_base_end_tags: bool,
     pub(super) context_retention: ContextRetention,
     pub(super) long_runs: LongRuns,
 }
@@ -90,7 +90,7 @@ macro_rules! put_methods {
         #[doc = concat!("Writes a `", stringify!($ty), "`, aligned to ", stringify!($size), ".")]
         #[inline]
         pub fn $put(&mut self, value: $ty) {
-            let value = if self.is_foreign { value.swap_bytes() } else { value };
+            let value = if self.is_foreign_order { value.swap_bytes() } else { value };
             let pad = padding(self.position(), $size);
             if pad == 0 {
                 self.head.extend_from_slice(&value.to_ne_bytes());
@@ -116,7 +116,7 @@ macro_rules! put_methods_as_unsigned {
 }
 
 impl Encoder {
-    /// Creates an empty encoder with [`CodeSets::default_for`] the version. Allocates nothing yet.
+    /// Creates an empty encoder with the default code sets ([`CodeSets::default_for`]), without allocation.
     pub fn new(order: ByteOrder, version: Version) -> Encoder {
         Encoder::new_at(order, version, 0)
     }
@@ -127,37 +127,36 @@ impl Encoder {
             head: BytesMut::new(),
             chunks: Vec::new(),
             base: offset,
-            is_foreign: order.is_foreign(),
+            is_foreign_order: order.is_foreign(),
             order,
             version,
             code_sets: CodeSets::default_for(version),
             is_in_encapsulation: false,
-            chunk_threshold: DEFAULT_CHUNK_THRESHOLD,
+            chunk_threshold: DEFAULT_CHUNK_THRESHOLD_BYTES,
             full_capacity: 0,
             chunk_bytes: 0,
             drained_bytes: 0,
             copied_bytes: 0,
             blocks: Vec::new(),
             context_retention: ContextRetention::Nothing,
-            long_runs: LongRuns::None,
+            long_runs: LongRuns::Ordinary,
             values: None,
-            ends_bases: false,
+            writes_base_end_tags: false,
         }
     }
 
-    /// Empties the encoder and sets its order, version and default code sets. Keeps the buffers, and reclaims
-    /// the memory of drained ones that are dropped.
+    /// Empties the encoder and sets its byte order, its version and the default code sets. Keeps the memory
+    /// of the buffers, and reclaims the memory of the head if all drained parts of it have been dropped.
     pub fn reset(&mut self, order: ByteOrder, version: Version) {
         self.head.clear();
         self.chunks.clear();
         (self.chunk_bytes, self.drained_bytes, self.copied_bytes) = (0, 0, 0);
-        self.long_runs = LongRuns::None;
+        self.long_runs = LongRuns::Ordinary;
         self.begin_at(0, order, version);
         self.reclaim();
     }
 
-    /// Starts a message after the bytes encoded so far: offset 0 is the next byte. Used to gather several
-    /// messages in one buffer.
+    /// Starts a message at the next byte, which gets offset 0. Thus several messages can share a buffer.
     pub fn begin_message(&mut self, order: ByteOrder, version: Version) {
         self.begin_at(self.head.len().wrapping_neg(), order, version);
     }
@@ -165,10 +164,10 @@ impl Encoder {
     #[inline(always)]
     fn begin_at(&mut self, base: usize, order: ByteOrder, version: Version) {
         self.base = base;
-        self.is_foreign = order.is_foreign();
+        self.is_foreign_order = order.is_foreign();
         (self.order, self.version) = (order, version);
         self.code_sets = CodeSets::default_for(version);
-        (self.values, self.ends_bases) = (None, false);
+        (self.values, self.writes_base_end_tags) = (None, false);
     }
 
     /// Sets the transmission code sets for strings and wide strings.
@@ -176,13 +175,14 @@ impl Encoder {
         self.code_sets = code_sets;
     }
 
-    /// Sets whether chunked values are written as TAO expects, until the next message. TAO cannot read a
-    /// value whose base has state in the standard's form.
+    /// Sets whether chunked values are written as TAO expects, until the next message begins. In the standard
+    /// form, TAO cannot read a value whose base type has state.
     ///
     /// TAO expects an end tag after the state of each base and of the type itself. The level of this tag is
-    /// one more than that of the value. A value in a chunk is part of that chunk, and its levels restart.
-    pub fn set_ends_bases(&mut self, ends: bool) {
-        self.ends_bases = ends;
+    /// one more than that of the value. A value inside a chunk of its parent is part of that chunk, and
+    /// levels in it count from 1 again.
+    pub fn set_base_end_tags(&mut self, enabled: bool) {
+        self.writes_base_end_tags = enabled;
     }
 
     /// Returns the transmission code sets in use.
@@ -191,14 +191,15 @@ impl Encoder {
         self.code_sets
     }
 
-    /// Sets the length in bytes from which [`put_shared`](Encoder::put_shared) shares instead of copying.
-    /// Default 4096.
+    /// Sets the chunk threshold: the least number of bytes that [`put_shared`](Encoder::put_shared) shares
+    /// instead of copying. The default is 4096.
     pub fn set_chunk_threshold(&mut self, bytes: usize) {
         self.chunk_threshold = bytes;
     }
 
-    /// Returns the number of copied bytes since the last [`reset`](Encoder::reset): those of buffers below
-    /// the chunk threshold, and those moved by an insertion before them.
+    /// Returns the number of bytes copied since the last [`reset`](Encoder::reset) or
+    /// [`drain_part`](Encoder::drain_part): those of shared buffers below the chunk threshold, and those
+    /// moved by an insertion before them.
     #[inline]
     pub fn copied(&self) -> usize {
         self.copied_bytes
@@ -210,18 +211,19 @@ impl Encoder {
         self.order
     }
 
-    /// Returns the GIOP version of the output; 1.2 inside encapsulations.
+    /// Returns the GIOP version of the output, which is 1.2 inside encapsulations.
     #[inline]
     pub fn version(&self) -> Version {
         self.version
     }
 
+    /// Returns whether the byte order of the output differs from that of this machine.
     #[inline]
-    pub(crate) fn is_foreign(&self) -> bool {
-        self.is_foreign
+    pub(crate) fn is_foreign_order(&self) -> bool {
+        self.is_foreign_order
     }
 
-    /// Returns the offset of the next byte from the alignment origin, bytes in chunks included.
+    /// Returns the offset of the next byte from the alignment origin, including the bytes in chunks.
     #[inline]
     pub fn position(&self) -> usize {
         self.head.len().wrapping_add(self.base)
@@ -234,7 +236,7 @@ impl Encoder {
         self.head.reserve(mapped_size(len.saturating_add(additional)) - len);
     }
 
-    /// Pads with zeros to the next multiple of `n`: 1, 2, 4 or 8.
+    /// Pads with zeros to the next multiple of `n`, which must be 1, 2, 4 or 8.
     #[inline]
     pub fn align(&mut self, n: usize) {
         let pad = padding(self.position(), n);
@@ -285,27 +287,27 @@ impl Encoder {
         Ok(())
     }
 
-    /// Copies `bytes` as they are, unaligned.
+    /// Copies `bytes` without alignment or conversion.
     #[inline]
     pub fn put_raw(&mut self, bytes: &[u8]) {
         self.head.extend_from_slice(bytes);
     }
 
-    /// Returns whether a run of `len` bytes gets a separate block.
-    pub(super) fn is_large(&self, len: usize) -> bool {
+    /// Returns whether a run of `len` bytes is written to a separate block.
+    pub(super) fn is_large_run(&self, len: usize) -> bool {
         len >= LARGE_RUN_BYTES.max(self.chunk_threshold)
     }
 
     /// Appends `len` zeros and returns them, to be overwritten.
     #[inline]
-    pub(crate) fn grow(&mut self, len: usize) -> &mut [u8] {
+    pub(crate) fn append_zeros(&mut self, len: usize) -> &mut [u8] {
         let start = self.head.len();
         self.head.resize(start + len, 0);
         self.head.get_mut(start..).unwrap_or_default()
     }
 
-    /// Puts encoded bytes, unaligned: all elements of a sequence. They become a chunk from the chunk
-    /// threshold on, and are copied below it.
+    /// Adds, without alignment, the encoded bytes of all elements of a sequence. They become a chunk if there
+    /// are at least as many as the chunk threshold, and are copied otherwise.
     #[inline]
     pub fn put_shared(&mut self, bytes: Bytes) {
         if bytes.len() < self.chunk_threshold {
@@ -316,7 +318,8 @@ impl Encoder {
         }
     }
 
-    /// Puts bytes like [`put_shared`](Encoder::put_shared) that are not all elements of a sequence.
+    /// Adds bytes that are not all elements of a sequence, otherwise like
+    /// [`put_shared`](Encoder::put_shared).
     pub fn put_shared_part(&mut self, bytes: Bytes) {
         if bytes.len() < self.chunk_threshold {
             self.put_shared(bytes);
@@ -325,8 +328,7 @@ impl Encoder {
         }
     }
 
-    /// Puts bytes like [`put_shared`](Encoder::put_shared), and increments the reference count only if they
-    /// become a chunk.
+    /// Adds bytes like [`put_shared`](Encoder::put_shared). Clones the handle only if they become a chunk.
     #[inline]
     pub fn put_shared_ref(&mut self, bytes: &Bytes) {
         if bytes.len() < self.chunk_threshold {
@@ -348,8 +350,8 @@ impl Encoder {
     }
 
     /// Writes a `sequence<octet>` that holds an encapsulation ("Encapsulation"): its length, the byte order
-    /// flag, which is the alignment origin, and the output of `f`. Inside, the version is 1.2 and wide text
-    /// is UTF-16, independent of the outer settings.
+    /// flag, and the output of `f`. The flag is at the alignment origin. Inside, the version is 1.2 and wide
+    /// text is UTF-16, independent of the outer settings.
     ///
     /// # Errors
     /// The error of `f`, or [`TooLong`](EncodeErrorKind::TooLong).
@@ -376,11 +378,11 @@ impl Encoder {
         Ok(())
     }
 
-    /// Overwrites the four bytes at `at`, an index into the head, with `value` in the encoder's order. Does
-    /// nothing if they are not in the head.
+    /// Overwrites the four bytes at index `at` of the head with `value` in the encoder's byte order. Does
+    /// nothing if the head is too short.
     #[inline]
     pub fn patch_u32(&mut self, at: usize, value: u32) {
-        let value = if self.is_foreign { value.swap_bytes() } else { value };
+        let value = if self.is_foreign_order { value.swap_bytes() } else { value };
         if let Some(place) = self.head.get_mut(at..).and_then(|tail| tail.first_chunk_mut()) {
             *place = value.to_ne_bytes();
         }
@@ -392,14 +394,14 @@ impl Encoder {
         &self.head
     }
 
-    /// Returns the number of buffers that were shared instead of copied.
+    /// Returns the number of chunks: buffers that were shared instead of copied.
     #[inline]
     pub fn chunk_count(&self) -> usize {
         self.chunks.len()
     }
 
-    /// Returns the chunks in order: offset in the message, number of bytes, and whether they are all elements
-    /// of a sequence or array, outside of any encapsulation.
+    /// Returns three properties of each chunk in turn: the offset in the message, the number of bytes, and
+    /// whether the chunk has all elements of a sequence or array outside of any encapsulation.
     pub(crate) fn chunks(&self) -> impl Iterator<Item = (usize, usize, bool)> {
         let mut offset = self.base.wrapping_sub(self.chunk_bytes);
         self.chunks.iter().map(move |Chunk { head_len, bytes, is_whole_run }| {
@@ -426,21 +428,22 @@ impl Encoder {
         self.copied_bytes += end - part.end;
     }
 
-    /// Returns the number of bytes encoded since the last drain or reset, including chunks and bytes that an
-    /// [`Outlet`](super::Outlet) has taken. Unlike [`position`](Encoder::position), it also counts the bytes
-    /// before an encapsulation, so that differences are distances in the message.
+    /// Returns the number of bytes encoded since the last [`drain_into`](Encoder::drain_into) or
+    /// [`reset`](Encoder::reset). It includes chunks, and bytes that an [`Outlet`](super::Outlet) has taken.
+    /// Unlike [`position`](Encoder::position), it also counts the bytes before an encapsulation, so that
+    /// differences are distances in the message.
     #[inline]
     pub fn len(&self) -> usize {
         self.drained_bytes + self.head.len() + self.chunk_bytes
     }
 
-    /// Returns the bytes of memory that the encoder holds or reclaims on [`reset`](Encoder::reset).
+    /// Returns the number of bytes that the encoder holds or tries to reclaim on [`reset`](Encoder::reset).
     #[inline]
     pub fn capacity(&self) -> usize {
         self.head.capacity().max(self.full_capacity) + self.block_bytes()
     }
 
-    /// Returns whether nothing is encoded.
+    /// Returns whether the encoder contains no bytes.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.head.is_empty() && self.chunks.is_empty()
@@ -468,8 +471,8 @@ impl Encoder {
         self.head.truncate(len);
     }
 
-    /// Moves the bytes out, in order, as parts of the head and chunks, without a copy. The encoder is empty
-    /// afterwards: [`reset`](Encoder::reset) it before the next message.
+    /// Moves all bytes out in their order, as parts of the head and chunks, without copying them. The encoder
+    /// is empty afterwards. It must be [`reset`](Encoder::reset) before the next message.
     pub fn drain_into(&mut self, out: &mut VecDeque<Bytes>) {
         self.full_capacity = self.full_capacity.max(self.head.capacity());
         let mut start = 0;
@@ -486,9 +489,9 @@ impl Encoder {
         (self.chunk_bytes, self.drained_bytes, self.base) = (0, 0, 0);
     }
 
-    /// Moves the bytes out like [`drain_into`](Encoder::drain_into), in the middle of a message, which then
-    /// continues in the empty encoder. Indexes into the head and [marks](Encoder::mark) are invalid
-    /// afterwards.
+    /// Moves all bytes out like [`drain_into`](Encoder::drain_into), but in the middle of a message. The
+    /// message continues in the empty encoder. Indexes into the head and [marks](Encoder::mark) become
+    /// invalid.
     pub fn drain_part(&mut self, out: &mut VecDeque<Bytes>) {
         let (position, len) = (self.position(), self.len());
         self.drain_into(out);
@@ -508,10 +511,10 @@ impl Encoder {
         joined.freeze()
     }
 
-    /// Reclaims the whole memory of the head if all drained parts of it are dropped.
+    /// Reclaims the whole memory of the head if all drained parts of it have been dropped.
     fn reclaim(&mut self) {
         if self.head.capacity() < self.full_capacity {
-            // If it fails, the rest of the buffer is used, and then a new one.
+            // If this fails, the rest of the buffer is used, and then a new buffer.
             let _ = self.head.try_reclaim(self.full_capacity);
         }
     }

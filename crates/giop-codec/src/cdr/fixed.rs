@@ -3,18 +3,18 @@
 
 use super::layout::{FixedLayout, padding};
 
-/// Writes fixed-layout members into a region whose length is exactly that of their layout, padding included.
+/// Writes fixed-layout members into a region that has exactly the length of their layout, including padding.
 ///
-/// Adjacent members are combined in words of up to eight bytes, because stores limit the speed of writing
-/// structs. After inlining, all offsets are constants.
+/// Adjacent members are combined into words of up to eight bytes, because the number of stores limits the
+/// speed of writing structs. After inlining, all offsets are constants.
 pub struct FixedWriter<'a> {
     region: &'a mut [u8],
     /// Index of the next byte.
     position: usize,
     /// Phase of the first byte of the region.
     phase: usize,
-    is_foreign: bool,
-    /// The bytes from `word_start` on, which are not stored yet, the first byte lowest.
+    is_foreign_order: bool,
+    /// The bytes from index `word_start` on that are not stored yet. The first is the least significant.
     word: u64,
     word_start: usize,
 }
@@ -24,17 +24,22 @@ macro_rules! put_methods {
         #[doc = concat!("Writes a `", stringify!($ty), "`, aligned to ", stringify!($size), ".")]
         #[inline(always)]
         pub fn $put(&mut self, value: $ty) {
-            let bytes = if self.is_foreign { value.swap_bytes() } else { value }.to_ne_bytes();
+            let bytes = if self.is_foreign_order { value.swap_bytes() } else { value }.to_ne_bytes();
             self.put_word($size, u64::from(<$unsigned>::from_le_bytes(bytes)));
         }
     )*};
 }
 
 impl<'a> FixedWriter<'a> {
-    /// Writes one value into `region`, which begins at phase `phase`.
+    /// Writes one value into `region`, which begins at `phase` (an offset modulo 8).
     #[inline(always)]
-    pub(crate) fn write<T: FixedLayout>(region: &'a mut [u8], phase: usize, is_foreign: bool, value: &T) {
-        let mut w = FixedWriter { region, position: 0, phase, is_foreign, word: 0, word_start: 0 };
+    pub(crate) fn write<T: FixedLayout>(
+        region: &'a mut [u8],
+        phase: usize,
+        is_foreign_order: bool,
+        value: &T,
+    ) {
+        let mut w = FixedWriter { region, position: 0, phase, is_foreign_order, word: 0, word_start: 0 };
         value.put(&mut w);
         w.store(w.position);
     }
@@ -56,10 +61,10 @@ impl<'a> FixedWriter<'a> {
         self.put_u64(value.to_bits());
     }
 
-    /// Writes a 16-byte number, aligned to 8 like `long double`.
+    /// Writes a 16-byte number, aligned to 8 as CDR requires for `long double`.
     #[inline(always)]
     pub(crate) fn put_u128(&mut self, value: u128) {
-        let bytes = if self.is_foreign { value.swap_bytes() } else { value }.to_ne_bytes();
+        let bytes = if self.is_foreign_order { value.swap_bytes() } else { value }.to_ne_bytes();
         let start = self.position + padding(self.phase + self.position, 8);
         self.store(start);
         if let Some(place) = self.region.get_mut(start..start + 16) {
@@ -80,12 +85,11 @@ impl<'a> FixedWriter<'a> {
         value.put(self);
     }
 
-    /// Writes the elements of an array: one loop of constant stride, after at most one element at the current
-    /// phase.
+    /// Writes the elements of an array, all but at most the first one in a loop of constant stride.
     #[inline(always)]
     pub fn put_run<T: FixedLayout>(&mut self, items: &[T]) {
         let Some((first, rest)) = items.split_first() else { return };
-        let items = match T::LAYOUT.lead(self.phase + self.position) {
+        let items = match T::LAYOUT.run_padding(self.phase + self.position) {
             Some(pad) => {
                 self.position += pad;
                 items
@@ -97,12 +101,12 @@ impl<'a> FixedWriter<'a> {
         };
         self.store(self.position);
         let region = self.region.get_mut(self.position..).unwrap_or_default();
-        write_strided(region, items, self.is_foreign);
+        write_strided(region, items, self.is_foreign_order);
         self.position += const { T::LAYOUT.stride() } * items.len();
         self.word_start = self.position;
     }
 
-    /// Writes a number of `size` bytes, given with its first byte lowest, aligned to `size`.
+    /// Writes a number of `size` bytes, aligned to `size`. Its first byte is the lowest one of `word`.
     #[inline(always)]
     fn put_word(&mut self, size: usize, word: u64) {
         let start = self.position + padding(self.phase + self.position, size);
@@ -113,7 +117,7 @@ impl<'a> FixedWriter<'a> {
         self.position = start + size;
     }
 
-    /// Stores the combined word and the padding after it, up to `next`.
+    /// Stores the combined word, and zeros after it up to index `next`.
     #[inline(always)]
     fn store(&mut self, next: usize) {
         let word = self.word.to_le_bytes();
@@ -130,13 +134,14 @@ impl<'a> FixedWriter<'a> {
     }
 }
 
-/// Writes `items` into `region`, one stride apart. All start at the phase at which elements end.
+/// Writes `items` into `region`, one stride (the distance of elements) apart. The region must begin at the
+/// phase at which elements end, so that all elements start at that phase.
 #[inline(always)]
-pub(crate) fn write_strided<T: FixedLayout>(region: &mut [u8], items: &[T], is_foreign: bool) {
+pub(crate) fn write_strided<T: FixedLayout>(region: &mut [u8], items: &[T], is_foreign_order: bool) {
     if const { T::LAYOUT.stride() == 0 } {
         return;
     }
-    if !is_foreign
+    if !is_foreign_order
         && const { T::LAYOUT.end(0) == 0 }
         && let Some(bytes) = T::run_as_bytes(items)
         && let Some(place) = region.get_mut(..bytes.len())
@@ -144,8 +149,8 @@ pub(crate) fn write_strided<T: FixedLayout>(region: &mut [u8], items: &[T], is_f
         place.copy_from_slice(bytes);
         return;
     }
-    // The flag is tested outside of the loops, so that they have no branches.
-    if !is_foreign {
+    // The flag is tested here, so that the loops have no branches.
+    if !is_foreign_order {
         write_each(region, items, false);
     } else if !T::put_swapped(items, region) {
         write_each(region, items, true);
@@ -153,20 +158,21 @@ pub(crate) fn write_strided<T: FixedLayout>(region: &mut [u8], items: &[T], is_f
 }
 
 #[inline(always)]
-fn write_each<T: FixedLayout>(region: &mut [u8], items: &[T], is_foreign: bool) {
+fn write_each<T: FixedLayout>(region: &mut [u8], items: &[T], is_foreign_order: bool) {
     for (place, item) in region.chunks_exact_mut(const { T::LAYOUT.stride() }).zip(items) {
-        FixedWriter::write(place, const { T::LAYOUT.end(0) }, is_foreign, item);
+        FixedWriter::write(place, const { T::LAYOUT.end(0) }, is_foreign_order, item);
     }
 }
 
-/// Reads fixed-layout members from a region whose length is exactly that of their layout.
+/// Reads fixed-layout members from a region that has exactly the length of their layout.
 pub struct FixedReader<'a> {
     region: &'a [u8],
     /// Index of the next byte.
     position: usize,
     /// Phase of the first byte of the region.
     phase: usize,
-    is_foreign: bool,
+    is_foreign_order: bool,
+    /// Whether a member was not a value of its type, or exceeded the data.
     is_invalid: bool,
     /// The data after a fragment or chunk boundary, and its phase.
     next_region: Option<(&'a [u8], usize)>,
@@ -179,37 +185,32 @@ macro_rules! read_methods {
         #[inline(always)]
         pub fn $read(&mut self) -> $ty {
             let value = <$ty>::from_ne_bytes(self.read_aligned($size));
-            if self.is_foreign { value.swap_bytes() } else { value }
+            if self.is_foreign_order { value.swap_bytes() } else { value }
         }
     )*};
 }
 
 impl<'a> FixedReader<'a> {
-    /// Creates a reader over `region`, which begins at phase `phase`.
+    /// Creates a reader of `region`, which begins at `phase` (an offset modulo 8).
     #[inline(always)]
-    pub(crate) fn new(region: &'a [u8], phase: usize, is_foreign: bool) -> FixedReader<'a> {
-        let (next_region, is_in_next_region) = (None, false);
-        FixedReader {
-            region,
-            position: 0,
-            phase,
-            is_foreign,
-            is_invalid: false,
-            next_region,
-            is_in_next_region,
-        }
+    pub(crate) fn new(region: &'a [u8], phase: usize, is_foreign_order: bool) -> FixedReader<'a> {
+        let (position, is_invalid, next_region, is_in_next_region) = (0, false, None, false);
+        FixedReader { region, position, phase, is_foreign_order, is_invalid, next_region, is_in_next_region }
     }
 
-    /// Lets the reader continue in another region, which begins at `phase`, as soon as a member does not fit
-    /// in this one.
+    /// Lets the reader continue in `next_region`, which begins at `phase`, if a member does not fit here.
     pub(crate) fn continue_in(&mut self, next_region: &'a [u8], phase: usize) {
         self.next_region = Some((next_region, phase));
     }
 
-    /// Returns whether the reader has entered the other region, and how many bytes of the current region were
-    /// read.
-    pub(crate) fn reached(&self) -> (bool, usize) {
-        (self.is_in_next_region, self.position)
+    /// Returns whether the reader has continued in the next region.
+    pub(crate) fn is_in_next_region(&self) -> bool {
+        self.is_in_next_region
+    }
+
+    /// Returns the number of bytes read from the current region.
+    pub(crate) fn position(&self) -> usize {
+        self.position
     }
 
     #[cold]
@@ -244,14 +245,14 @@ impl<'a> FixedReader<'a> {
         f64::from_bits(self.read_u64())
     }
 
-    /// Reads a 16-byte number, aligned to 8 like `long double`.
+    /// Reads a 16-byte number, aligned to 8 as CDR requires for `long double`.
     #[inline(always)]
     pub(crate) fn read_u128(&mut self) -> u128 {
         let value = u128::from_ne_bytes(self.read_aligned(8));
-        if self.is_foreign { value.swap_bytes() } else { value }
+        if self.is_foreign_order { value.swap_bytes() } else { value }
     }
 
-    /// Reads a boolean. Every byte except 0 is true, as in other ORBs.
+    /// Reads a boolean. As in other ORBs, every byte except 0 means true.
     #[inline(always)]
     pub fn read_bool(&mut self) -> bool {
         self.read_u8() != 0
@@ -269,7 +270,7 @@ impl<'a> FixedReader<'a> {
         let stride = const { T::LAYOUT.stride() };
         let mut first = None;
         if N > 0 {
-            match T::LAYOUT.lead(self.phase + self.position) {
+            match T::LAYOUT.run_padding(self.phase + self.position) {
                 Some(pad) => self.position += pad,
                 None => first = Some(T::get(self)),
             }
@@ -282,20 +283,20 @@ impl<'a> FixedReader<'a> {
             self.position = start;
             return std::array::from_fn(|_| first.take().unwrap_or_else(|| T::get(self)));
         };
-        if !self.is_foreign
+        if !self.is_foreign_order
             && first.is_none()
             && let Some(items) = T::array_from_bytes(region)
         {
             return items;
         }
-        let (mut at, mut is_invalid, is_foreign) = (0, false, self.is_foreign);
+        let (mut at, mut is_invalid, is_foreign_order) = (0, false, self.is_foreign_order);
         let items = std::array::from_fn(|_| {
             if let Some(item) = first.take() {
                 return item;
             }
             let place = region.get(at..at + stride).unwrap_or_default();
             at += stride;
-            let mut r = FixedReader::new(place, const { T::LAYOUT.end(0) }, is_foreign);
+            let mut r = FixedReader::new(place, const { T::LAYOUT.end(0) }, is_foreign_order);
             let item = T::get(&mut r);
             is_invalid |= r.is_invalid;
             item
@@ -304,15 +305,15 @@ impl<'a> FixedReader<'a> {
         items
     }
 
-    /// Records that an item is not a value of its type (an enum ordinal out of range). The decode fails with
-    /// [`InvalidEnum`](crate::DecodeErrorKind::InvalidEnum) at the end of the run; until then the caller
-    /// continues with any value.
+    /// Records that a member is not a value of its type, such as an enum ordinal that is out of range. The
+    /// caller continues with any value. Decoding fails with
+    /// [`InvalidEnum`](crate::DecodeErrorKind::InvalidEnum) at the end of the run.
     #[inline(always)]
     pub fn fail(&mut self) {
         self.is_invalid = true;
     }
 
-    /// Returns whether an item read so far is not a value of its type.
+    /// Returns whether a member read so far was not a value of its type, or exceeded the data.
     #[inline(always)]
     pub(crate) fn is_invalid(&self) -> bool {
         self.is_invalid
@@ -330,11 +331,12 @@ impl<'a> FixedReader<'a> {
     }
 }
 
-/// Appends elements to `out`. They are one stride apart, and all start at the phase at which elements end.
-/// Returns `false` if one is not a value of its type.
+/// Reads the elements in `region`, which are one stride apart, and appends them to `out`. The region must
+/// begin at the phase at which elements end, so that all elements start at that phase. Returns `false` if an
+/// element is not a value of its type.
 #[inline(always)]
-pub(crate) fn read_strided<T: FixedLayout>(region: &[u8], out: &mut Vec<T>, is_foreign: bool) -> bool {
-    if is_foreign {
+pub(crate) fn read_strided<T: FixedLayout>(region: &[u8], out: &mut Vec<T>, is_foreign_order: bool) -> bool {
+    if is_foreign_order {
         return T::extend_swapped(out, region) || read_each(region, out, true);
     }
     let is_memory = const { T::LAYOUT.end(0) == 0 };
@@ -342,10 +344,10 @@ pub(crate) fn read_strided<T: FixedLayout>(region: &[u8], out: &mut Vec<T>, is_f
 }
 
 #[inline(always)]
-fn read_each<T: FixedLayout>(region: &[u8], out: &mut Vec<T>, is_foreign: bool) -> bool {
+fn read_each<T: FixedLayout>(region: &[u8], out: &mut Vec<T>, is_foreign_order: bool) -> bool {
     let mut is_invalid = false;
     out.extend(region.chunks_exact(const { T::LAYOUT.stride() }).map(|place| {
-        let mut r = FixedReader::new(place, const { T::LAYOUT.end(0) }, is_foreign);
+        let mut r = FixedReader::new(place, const { T::LAYOUT.end(0) }, is_foreign_order);
         let item = T::get(&mut r);
         is_invalid |= r.is_invalid;
         item

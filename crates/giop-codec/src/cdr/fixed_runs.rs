@@ -1,4 +1,5 @@
-//! Values of fixed layout and runs of them, with one bounds check, one reservation and one pass.
+//! Writes and reads values of fixed layout and runs of them. Each value or run needs one bounds check, one
+//! reservation of memory and one pass.
 
 use super::chunked;
 use super::decoder::Decoder;
@@ -8,9 +9,9 @@ use super::layout::FixedLayout;
 use super::mapped::MIN_MAPPED_BYTES;
 use crate::{DecodeError, DecodeErrorKind};
 
-/// Number of bytes that are zeroed before fixed-layout elements are written into them. They are still in the
-/// first-level cache at the second write. Appending elements from the stack was slower for few elements.
-const BLOCK_BYTES: usize = 8192;
+/// Number of bytes that are zeroed at a time and then overwritten, while they are still in the first-level
+/// cache. Building each element on the stack and appending it was slower for short runs.
+const ZEROED_BYTES: usize = 8192;
 
 impl Encoder {
     /// Writes one value of fixed layout.
@@ -26,21 +27,21 @@ impl Encoder {
     #[inline(always)]
     fn put_fixed_at<T: FixedLayout>(&mut self, value: &T, phase: usize, size: usize) {
         let mut scratch = [0; 64];
-        let is_foreign = self.is_foreign;
+        let is_foreign_order = self.is_foreign_order;
         if let Some(region) = scratch.get_mut(..size) {
-            FixedWriter::write(region, phase, is_foreign, value);
+            FixedWriter::write(region, phase, is_foreign_order, value);
             self.head.extend_from_slice(region);
         } else {
-            FixedWriter::write(self.grow(size), phase, is_foreign, value);
+            FixedWriter::write(self.append_zeros(size), phase, is_foreign_order, value);
         }
     }
 
-    /// Writes the elements of a sequence or array of fixed layout, without a count. Primitives in native
-    /// order take one copy. Long runs of structs become a chunk.
+    /// Writes the elements of a sequence or array of fixed layout, without a count. Elements whose memory is
+    /// their encoding are copied at once. Long runs of others can become chunks of the encoder.
     pub fn put_fixed_slice<T: FixedLayout>(&mut self, items: &[T]) {
         let Some((first, rest)) = items.split_first() else { return };
         let phase = self.position() % 8;
-        let (items, is_whole_run) = match T::LAYOUT.lead(phase) {
+        let (items, is_whole_run) = match T::LAYOUT.run_padding(phase) {
             Some(_) => {
                 self.align(T::LAYOUT.align());
                 (items, true)
@@ -54,7 +55,7 @@ impl Encoder {
         if stride == 0 {
             return;
         }
-        if !self.is_foreign
+        if !self.is_foreign_order
             && const { T::LAYOUT.end(0) == 0 }
             && let Some(bytes) = T::run_as_bytes(items)
         {
@@ -65,8 +66,8 @@ impl Encoder {
             return;
         }
         let len = stride.saturating_mul(items.len());
-        if self.is_large(len) {
-            if self.put_long(items, stride, len) {
+        if self.is_large_run(len) {
+            if self.put_long_run(items, stride, len) {
                 return;
             }
             if let Some(block) = self.free_block(len) {
@@ -74,9 +75,9 @@ impl Encoder {
             }
         }
         self.reserve(len);
-        for block in items.chunks(BLOCK_BYTES.div_ceil(stride)) {
-            let is_foreign = self.is_foreign;
-            write_strided(self.grow(stride * block.len()), block, is_foreign);
+        for step in items.chunks(ZEROED_BYTES.div_ceil(stride)) {
+            let is_foreign_order = self.is_foreign_order;
+            write_strided(self.append_zeros(stride * step.len()), step, is_foreign_order);
         }
     }
 }
@@ -101,7 +102,7 @@ impl Decoder<'_> {
         if !self.has_contiguous(size) {
             return self.read_fixed_across_boundary();
         }
-        let mut r = FixedReader::new(self.take(size)?, phase, self.is_foreign);
+        let mut r = FixedReader::new(self.take(size)?, phase, self.is_foreign_order);
         let value = T::get(&mut r);
         if r.is_invalid() { Err(DecodeError::new(DecodeErrorKind::InvalidEnum, start)) } else { Ok(value) }
     }
@@ -117,8 +118,7 @@ impl Decoder<'_> {
         Ok(out)
     }
 
-    /// Appends elements to a vector. Otherwise like [`read_fixed_vec`](Decoder::read_fixed_vec), with the
-    /// same errors.
+    /// Appends elements to `out`. Reads and fails like [`read_fixed_vec`](Decoder::read_fixed_vec).
     pub fn read_fixed_into<T: FixedLayout>(&mut self, n: usize, out: &mut Vec<T>) -> Result<(), DecodeError> {
         if n == 0 {
             return Ok(());
@@ -126,29 +126,29 @@ impl Decoder<'_> {
         let start = self.position();
         let phase = self.phase();
         let before = out.len();
-        if !self.has_contiguous(T::LAYOUT.run(phase, n)) {
-            return self.read_fixed_each(n, out);
+        if !self.has_contiguous(T::LAYOUT.run_size(phase, n)) {
+            return self.read_run_across_boundary(n, out);
         }
-        let bytes = self.take(T::LAYOUT.run(phase, n))?;
+        let bytes = self.take(T::LAYOUT.run_size(phase, n))?;
         self.charge(n.saturating_mul(size_of::<T>()))?;
         if out.try_reserve_exact(n).is_err() {
             return Err(self.error(DecodeErrorKind::AllocLimit));
         }
         let mut is_valid = true;
-        let run_start = match T::LAYOUT.lead(phase) {
+        let run_start = match T::LAYOUT.run_padding(phase) {
             Some(pad) => pad,
             None => {
-                let mut r = FixedReader::new(bytes, phase, self.is_foreign);
+                let mut r = FixedReader::new(bytes, phase, self.is_foreign_order);
                 out.push(T::get(&mut r));
                 is_valid = !r.is_invalid();
                 T::LAYOUT.size(phase)
             }
         };
         if const { T::LAYOUT.stride() == 0 } {
-            let mut r = FixedReader::new(&[], 0, self.is_foreign);
+            let mut r = FixedReader::new(&[], 0, self.is_foreign_order);
             out.extend((0..n).map(|_| T::get(&mut r)));
         } else {
-            is_valid &= read_strided(bytes.get(run_start..).unwrap_or_default(), out, self.is_foreign);
+            is_valid &= read_strided(bytes.get(run_start..).unwrap_or_default(), out, self.is_foreign_order);
         }
         if !is_valid {
             out.truncate(before);
@@ -157,9 +157,9 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// Reads a run that crosses a boundary.
+    /// Reads a run that crosses the boundary of a segment, chunk or fragment, or that exceeds the data.
     #[cold]
-    pub(super) fn read_fixed_each<T: FixedLayout>(
+    pub(super) fn read_run_across_boundary<T: FixedLayout>(
         &mut self,
         n: usize,
         out: &mut Vec<T>,
@@ -172,13 +172,13 @@ impl Decoder<'_> {
             return Err(self.error(DecodeErrorKind::AllocLimit));
         }
         let before = out.len();
-        if T::NUMBERS && !chunked::in_chunks(self) {
-            // A run of numbers is not realigned after a boundary.
+        if T::ARE_NUMBERS && !chunked::is_view_limited(self) {
+            // A run of numbers is aligned only at its start, not again after a fragment boundary.
             if self.begin_run(T::LAYOUT.align()) > 0 {
                 return Err(self.error(DecodeErrorKind::EndOfData));
             }
             let bytes = self.take(T::LAYOUT.stride().saturating_mul(n))?;
-            read_strided(bytes, out, self.is_foreign);
+            read_strided(bytes, out, self.is_foreign_order);
             return Ok(());
         }
         let result = (0..n).try_for_each(|_| self.read_fixed().map(|value| out.push(value)));

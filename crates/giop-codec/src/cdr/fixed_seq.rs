@@ -1,4 +1,4 @@
-//! [`FixedSeq`]: large arrays of fixed-layout elements, stored and shared like sequences.
+//! [`FixedSeq`]: large arrays of fixed-layout elements, which are stored like sequences in shared memory.
 
 use core::fmt;
 use core::hash::{Hash, Hasher};
@@ -11,10 +11,9 @@ use super::seq::{Element, Seq};
 use super::traits::{CdrDecode, CdrEncode};
 use crate::{DecodeError, EncodeError};
 
-/// An immutable array of `N` fixed-layout elements, too large for the stack; derefs to `[T]`.
+/// An immutable array of `N` fixed-layout elements that is too large for the stack. It derefs to `[T]`.
 ///
-/// Cloning increments a reference count. When decoded in native byte order, it is a view of the receive
-/// buffer, like a [`Seq`].
+/// Cloning increments a reference count. A decoded array can be a view of the receive buffer, like a [`Seq`].
 ///
 /// ```
 /// use giop_codec::cdr::FixedSeq;
@@ -29,17 +28,17 @@ impl<T: Element, const N: usize> FixedSeq<T, N> {
         self.0.as_slice()
     }
 
-    /// Converts the array to a sequence, without a copy.
+    /// Converts the array to a sequence without copying the elements.
     pub fn into_seq(self) -> Seq<T> {
         self.0
     }
 }
 
-/// The error of a conversion from the wrong number of elements.
+/// The error of a conversion from a wrong number of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-#[error("{length} elements for an array of {expected}")]
+#[error("an array of {expected} elements cannot be created from {length} elements")]
 pub struct FixedLengthError {
-    /// Number of elements given.
+    /// Number of elements from which an array was to be created.
     pub length: usize,
     /// Number of elements of the array.
     pub expected: usize,

@@ -1,12 +1,11 @@
-//! Messages joined from GIOP 1.1 fragments, whose values are aligned in each fragment separately.
+//! Decoding of messages joined from GIOP 1.1 fragments, each of which is aligned separately.
 //!
 //! The bytes of such a message are contiguous, but alignment restarts at each fragment boundary: the first
-//! byte of a fragment follows a message header of twelve bytes and has phase 4. A sender (omniORB) splits
-//! between values, or inside a run of bytes.
+//! byte of a fragment follows a message header of twelve bytes and has phase 4. Senders such as omniORB split
+//! between values or inside a run of bytes.
 //!
-//! Only the bytes up to the next boundary are therefore visible to a decoder. A value that does not fit
-//! before the boundary is read from the next fragment. In an unfragmented message the end of the data is the
-//! boundary.
+//! Therefore a decoder sees only the bytes up to the next boundary. A value that does not fit before it is
+//! read from the next fragment. In an unfragmented message, the end of the data is the boundary.
 
 use super::chunked;
 use super::decoder::{Decoder, RemainingFragments};
@@ -14,17 +13,18 @@ use super::fixed::FixedReader;
 use super::layout::{FixedLayout, padding};
 use crate::{DecodeError, DecodeErrorKind};
 
+/// The phase (offset modulo 8) of the first byte of a fragment.
 pub(super) const FRAGMENT_PHASE: usize = 4;
 
 impl<'a> Decoder<'a> {
     /// Returns this decoder for a message joined from GIOP 1.1 fragments, each of which is aligned
-    /// separately. `starts` holds the offsets of the second and later fragments, in ascending order.
+    /// separately. `starts` has the offsets at which all fragments but the first begin, in ascending order.
     #[must_use]
     pub fn with_fragments(mut self, starts: &'a [u32]) -> Decoder<'a> {
         if starts.is_empty() {
             return self;
         }
-        self.fragments = RemainingFragments { starts, shift: 0 };
+        self.fragments = RemainingFragments { starts, phase_offset: 0 };
         self.visible_end = self.next_boundary();
         self.pass_boundaries();
         self
@@ -36,8 +36,8 @@ impl<'a> Decoder<'a> {
         !self.fragments.starts.is_empty()
     }
 
-    /// Returns `count` if so many elements may be in the rest of a fragmented message, although their minimum
-    /// size is greater: each fragment boundary may save up to 7 bytes of padding.
+    /// Returns `count` if that many elements may still be in the rest of the message. `min_bytes`, their
+    /// minimum size, includes padding. Each fragment boundary may make up to 7 bytes of padding unnecessary.
     #[cold]
     pub(super) fn len_across_fragments(
         &self,
@@ -50,11 +50,12 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Returns whether the next `n` bytes are contiguous and have one alignment.
+    /// Returns whether the next `n` bytes are contiguous, with no restart of the alignment between them. If
+    /// the data has no boundaries of any kind, also returns true for a greater `n` than the rest of the data.
     #[inline(always)]
     pub(crate) fn has_contiguous(&self, n: usize) -> bool {
         self.visible_end - self.position >= n
-            || !(self.has_fragment_boundaries() || self.is_segmented() || chunked::in_chunks(self))
+            || !(self.has_fragment_boundaries() || self.is_segmented() || chunked::is_view_limited(self))
     }
 
     /// Advances to the next fragment. Returns `false` if there is none.
@@ -66,18 +67,18 @@ impl<'a> Decoder<'a> {
             return false;
         }
         self.fragments.starts = rest;
-        self.fragments.shift = FRAGMENT_PHASE.wrapping_sub(start) % 8;
+        self.fragments.phase_offset = FRAGMENT_PHASE.wrapping_sub(start) % 8;
         self.position = self.position.max(start).min(self.data.len());
         self.visible_end = self.next_boundary().max(self.position);
         true
     }
 
-    /// Skips the padding before a run of numbers aligned to `n`: 1, 2, 4 or 8. Returns the number of padding
-    /// bytes that are missing at the end of the data.
+    /// Skips the padding before a run of numbers aligned to `n`, which must be 1, 2, 4 or 8. If the data ends
+    /// first, returns the number of missing padding bytes, otherwise 0.
     pub fn begin_run(&mut self, n: usize) -> usize {
         let mut pad = padding(self.phase(), n);
-        // omniORB aligns a run before the fragment boundary, even if all numbers follow the boundary. Only if
-        // the padding does not fit before the boundary, the run is aligned after it.
+        // omniORB aligns a run before the fragment boundary, even if all numbers follow the boundary. It
+        // aligns the run after the boundary only if the padding does not fit before the boundary.
         while !self.is_segmented() && self.position + pad > self.visible_end && self.next_fragment() {
             pad = padding(self.phase(), n);
         }
@@ -90,7 +91,7 @@ impl<'a> Decoder<'a> {
         pad.saturating_sub(remaining)
     }
 
-    /// Enters the fragment of the current position.
+    /// Enters the fragment that contains the current position.
     #[cold]
     pub(super) fn pass_boundaries(&mut self) {
         while self.fragments.starts.first().is_some_and(|start| *start as usize <= self.position) {
@@ -102,32 +103,34 @@ impl<'a> Decoder<'a> {
         self.fragments.starts.first().map_or(self.data.len(), |start| (*start as usize).min(self.data.len()))
     }
 
-    /// Reads a value of fixed layout that exceeds the visible bytes.
+    /// Reads a value of fixed layout that is longer than the rest of the visible bytes.
     #[cold]
     pub(super) fn read_fixed_across_boundary<T: FixedLayout>(&mut self) -> Result<T, DecodeError> {
         if self.is_segmented() {
             return self.read_fixed_across_segments();
         }
-        if chunked::in_chunks(self) && self.visible_end == self.data.len() {
+        if chunked::is_view_limited(self) && self.visible_end == self.data.len() {
             return chunked::read_fixed_across_chunks(self);
         }
         let start = self.position;
         let phase = self.phase();
-        if T::NUMBERS && start + padding(phase, T::LAYOUT.align()) < self.visible_end {
-            // An array is one run of bytes: its elements are not realigned after the boundary.
+        if T::ARE_NUMBERS && start + padding(phase, T::LAYOUT.align()) < self.visible_end {
+            // An array of numbers is one run: it is aligned at its start, and not again after the boundary.
             let bytes = self.take(T::LAYOUT.size(phase))?;
-            return Ok(T::get(&mut FixedReader::new(bytes, phase, self.is_foreign())));
+            return Ok(T::get(&mut FixedReader::new(bytes, phase, self.is_foreign_order())));
         }
         let boundary = self.visible_end;
-        let mut r =
-            FixedReader::new(self.data.get(start..boundary).unwrap_or_default(), phase, self.is_foreign());
+        let mut r = FixedReader::new(
+            self.data.get(start..boundary).unwrap_or_default(),
+            phase,
+            self.is_foreign_order(),
+        );
         r.continue_in(self.data.get(boundary..).unwrap_or_default(), FRAGMENT_PHASE);
         let value = T::get(&mut r);
-        let (has_crossed, read) = r.reached();
         if r.is_invalid() {
             return Err(DecodeError::new(DecodeErrorKind::EndOfData, start));
         }
-        self.position = if has_crossed { boundary + read } else { start + read };
+        self.position = if r.is_in_next_region() { boundary } else { start } + r.position();
         self.pass_boundaries();
         Ok(value)
     }
@@ -138,8 +141,8 @@ mod tests {
     use crate::cdr::{CdrDecode, Decoder, Seq};
     use crate::{ByteOrder, Version};
 
-    /// Returns a message of a long at 4 and a double, followed by a fragment that begins with a double. The
-    /// fragment starts at phase 4, so 4 bytes of padding precede that double.
+    /// Returns a message in two fragments. The first has a long at offset 4 and a double. The second starts
+    /// at phase 4, so it has 4 bytes of padding before a double and a long.
     fn message() -> Vec<u8> {
         let mut bytes = vec![0; 4];
         bytes.extend(7u32.to_le_bytes());
@@ -189,8 +192,8 @@ mod tests {
     #[test]
     fn a_run_begins_where_it_is_aligned_or_after_the_boundary() {
         let bytes = message();
-        // A run at offset 8 begins before the boundary, or after it at phase 4.
-        for (from, joint, n, at) in [
+        // Each case: start offset, offset of the boundary, alignment of the run, and where the run begins.
+        for (from, boundary, n, at) in [
             (8, 16, 8, 8),
             (8, 8, 8, 12),
             (8, 8, 4, 8),
@@ -199,11 +202,11 @@ mod tests {
             (16, 16, 8, 20),
             (9, 12, 8, 16),
         ] {
-            let boundaries = [joint];
+            let boundaries = [boundary];
             let d =
                 Decoder::new(&bytes, ByteOrder::Little, Version::V1_1).at(from).with_fragments(&boundaries);
             let mut d = d;
-            assert_eq!((d.begin_run(n), d.position()), (0, at), "{from} {joint} {n}");
+            assert_eq!((d.begin_run(n), d.position()), (0, at), "{from} {boundary} {n}");
         }
         // Missing padding is counted.
         for (len, missing) in [(9, 7), (12, 4), (15, 1), (16, 0), (8, 0)] {

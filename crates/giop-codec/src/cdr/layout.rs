@@ -1,33 +1,31 @@
-//! Types of fixed layout: their encoded size depends only on the phase (offset mod 8) at which they start.
+//! Types of fixed layout, whose encoded size depends only on the phase (offset modulo 8) of a value's start.
 //!
-//! Everything here is `const` or inlined into a loop whose phase is a constant. The compiler therefore
-//! resolves each member's offset, removes every bounds check except the one around the run, and vectorises
-//! where it can.
+//! Everything here is `const`, or is inlined into a loop whose phase is a constant. The compiler can
+//! therefore compute all offsets, remove all bounds checks but one for each run, and vectorise loops.
 
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 use super::fixed::{FixedReader, FixedWriter};
 
-/// Size and alignment of a fixed-layout type at each of the eight phases.
+/// The alignment of a fixed-layout type, and its size at each of the eight phases.
 ///
-/// Let `A` be the greatest alignment among the primitives of a type. The offset at which a value ends, modulo
-/// `A`, is a constant ([`Layout::end`]), because the primitive with that alignment starts at a multiple of
-/// `A`. In a sequence, the first element may therefore start at any phase, and all others start at the same
-/// phase.
+/// Let `A` be the greatest alignment among the primitives of a type. A primitive with that alignment starts
+/// at a multiple of `A`. Therefore the offset at which a value ends, modulo `A`, is a constant
+/// ([`Layout::end`]). All elements of a sequence but the first start at the same phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     align: usize,
-    /// The alignment of the first primitive; 0 if there is none.
+    /// The alignment of the first primitive, or 0 if there is none.
     first_align: usize,
     size_at: [usize; 8],
 }
 
 impl Layout {
-    /// The layout of a struct without members: no bytes.
+    /// The layout of a struct without members, which takes no bytes.
     pub const EMPTY: Layout = Layout { align: 1, first_align: 0, size_at: [0; 8] };
 
     /// Returns the layout of a primitive of `size` bytes aligned to `align`, which is 1, 2, 4 or 8.
-    pub const fn prim(size: usize, align: usize) -> Layout {
+    pub const fn primitive(size: usize, align: usize) -> Layout {
         let mut size_at = [0; 8];
         let mut phase = 0;
         while phase < 8 {
@@ -37,7 +35,7 @@ impl Layout {
         Layout { align, first_align: align, size_at }
     }
 
-    /// Returns the layout of this followed by `next`, like consecutive members of a struct.
+    /// Returns the layout of a value of this layout followed by one of `next`, as in a struct.
     pub const fn then(self, next: Layout) -> Layout {
         let mut size_at = [0; 8];
         let mut phase = 0;
@@ -59,7 +57,7 @@ impl Layout {
         let mut size_at = [0; 8];
         let mut phase = 0;
         while phase < 8 {
-            size_at[phase] = self.run(phase, count);
+            size_at[phase] = self.run_size(phase, count);
             phase += 1;
         }
         Layout { align: self.align, first_align: self.first_align, size_at }
@@ -71,7 +69,7 @@ impl Layout {
         self.align
     }
 
-    /// Returns the bytes of a value that starts at `phase` (taken mod 8), including its leading padding.
+    /// Returns the size in bytes, with leading padding, of a value that starts at `phase` (modulo 8).
     #[inline(always)]
     pub const fn size(&self, phase: usize) -> usize {
         self.size_at[phase % 8]
@@ -97,29 +95,28 @@ impl Layout {
         (phase + self.size_at[phase % 8]) % self.align
     }
 
-    /// Returns the bytes from one element of a sequence to the next, from the second element on.
+    /// Returns the number of bytes from one element of a sequence to the next, from the second element on.
     #[inline(always)]
     pub const fn stride(&self) -> usize {
         self.size_at[self.end(0)]
     }
 
-    /// Returns the bytes of `count` elements, the first of which starts at `phase`. Saturates.
+    /// Returns the size in bytes of `count` elements, the first of which starts at `phase`. Saturates.
     #[inline]
-    pub const fn run(&self, phase: usize, count: usize) -> usize {
+    pub const fn run_size(&self, phase: usize, count: usize) -> usize {
         if count == 0 {
             return 0;
         }
         self.size(phase).saturating_add(self.stride().saturating_mul(count - 1))
     }
 
-    /// Returns the padding in bytes after which a sequence that starts at `phase` has the same bytes as one
-    /// that starts at phase 0. All elements are then one [`stride`](Layout::stride) apart. `None` if there is
-    /// no such padding.
+    /// Returns the number of padding bytes after which elements have the same bytes at `phase` as at phase 0.
+    /// All elements are then one [`stride`](Layout::stride) apart. `None` if their bytes differ.
     ///
-    /// Primitives have such a padding at every phase, as well as all types that end at a multiple of their
-    /// alignment and begin with a primitive of the greatest alignment.
+    /// The padding exists at every phase for primitives, and for types that end at a multiple of their
+    /// alignment and begin with a primitive of that alignment.
     #[inline(always)]
-    pub const fn lead(&self, phase: usize) -> Option<usize> {
+    pub const fn run_padding(&self, phase: usize) -> Option<usize> {
         if self.end(0) != 0 {
             None
         } else if self.first_align == self.align {
@@ -132,7 +129,7 @@ impl Layout {
     }
 }
 
-/// Returns the bytes from `offset` to the next multiple of `align`, a power of two.
+/// Returns the number of bytes from `offset` to the next multiple of `align`, which must be a power of two.
 #[inline(always)]
 pub(crate) const fn padding(offset: usize, align: usize) -> usize {
     offset.wrapping_neg() & (align - 1)
@@ -140,20 +137,20 @@ pub(crate) const fn padding(offset: usize, align: usize) -> usize {
 
 /// A type whose encoding has a [`Layout`] and cannot fail.
 ///
-/// Implementations write and read exactly the members from which `LAYOUT` was composed, in the same order.
-/// If `put` writes more than `LAYOUT`, the surplus is dropped. If `get` reads more, it gets zeros, and the
-/// decode fails. Both should be `#[inline(always)]`, so that sequences of the type compile to straight-line
-/// code.
+/// Implementations must write and read exactly the members from which `LAYOUT` was composed, in the same
+/// order. If `put` writes more than that, the surplus is dropped. If `get` reads more than that, it gets
+/// zeros, and decoding fails. Both methods should be `#[inline(always)]`, so that sequences of the type
+/// compile to straight-line code.
 pub trait FixedLayout: Sized + 'static {
-    /// Size at each phase, composed by [`Layout::then`] in the order of the members.
+    /// The layout, composed by [`Layout::then`] in the order of the members.
     const LAYOUT: Layout;
 
-    /// Whether values are numbers, or arrays of numbers. Senders of GIOP 1.1 fragments write a run of them as
-    /// bytes, aligned once at its start and not realigned after a fragment boundary.
-    const NUMBERS: bool = false;
+    /// Whether values are numbers or arrays of numbers. In GIOP 1.1 fragments, peers write a run of numbers
+    /// as bytes that are aligned once, at the start of the run, and not again after a fragment boundary.
+    const ARE_NUMBERS: bool = false;
 
-    /// Whether memory has the layout of CDR except for the content of padding, so that
-    /// [`Elements`](super::Elements) can be views of the receive buffer.
+    /// Whether values in memory have the layout of their encoding, except for the content of padding.
+    /// [`Elements`](super::Elements) can then be views of the receive buffer.
     const IS_VIEWABLE: bool = false;
 
     /// Writes the members in order.
@@ -162,8 +159,8 @@ pub trait FixedLayout: Sized + 'static {
     /// Reads the members in order.
     fn get(r: &mut FixedReader<'_>) -> Self;
 
-    /// Returns the memory of `items` if that is their native-order encoding from phase 0 on.
-    /// [`element_bytes!`](crate::element_bytes) overrides this method,
+    /// Returns the memory of `items` if it is their encoding in native byte order from phase 0 on, otherwise
+    /// `None`. [`element_bytes!`](crate::element_bytes) overrides this method,
     /// [`extend_from_bytes`](FixedLayout::extend_from_bytes) and
     /// [`array_from_bytes`](FixedLayout::array_from_bytes).
     #[inline(always)]
@@ -171,38 +168,39 @@ pub trait FixedLayout: Sized + 'static {
         None
     }
 
-    /// Appends the values with this memory and returns `true`, or does nothing and returns `false`. The
-    /// inverse of [`run_as_bytes`](FixedLayout::run_as_bytes).
+    /// Appends the values with this memory and returns `true`. If the type does not support that, does
+    /// nothing and returns `false`. The inverse of [`run_as_bytes`](FixedLayout::run_as_bytes).
     #[inline(always)]
     fn extend_from_bytes(_out: &mut Vec<Self>, _bytes: &[u8]) -> bool {
         false
     }
 
-    /// Writes `items` into `region` in the foreign byte order and returns `true`, or does nothing and returns
-    /// `false`. Numbers have a separate loop, which the compiler can unroll or vectorise.
+    /// Writes `items` into `region` in the foreign byte order and returns `true`. If the type does not
+    /// support that, does nothing and returns `false`. The compiler can unroll or vectorise this loop.
     #[inline(always)]
     fn put_swapped(_items: &[Self], _region: &mut [u8]) -> bool {
         false
     }
 
-    /// Appends the values of `region`, which are in the foreign byte order, and returns `true`, or does
-    /// nothing and returns `false`. The inverse of [`put_swapped`](FixedLayout::put_swapped).
+    /// Appends the values in `region`, which are in the foreign byte order, and returns `true`. If the type
+    /// does not support that, does nothing and returns `false`. The inverse of
+    /// [`put_swapped`](FixedLayout::put_swapped).
     #[inline(always)]
     fn extend_swapped(_out: &mut Vec<Self>, _region: &[u8]) -> bool {
         false
     }
 
-    /// Returns the array with this memory, if the type allows that.
+    /// Returns the array with this memory, or `None` if the type does not support that.
     #[inline(always)]
     fn array_from_bytes<const N: usize>(_bytes: &[u8]) -> Option<[Self; N]> {
         None
     }
 }
 
-/// Makes sequences of a type take one copy in native byte order. For use inside an `impl FixedLayout`.
+/// Overrides methods in an `impl FixedLayout`, so that sequences in native byte order are copied at once.
 ///
-/// Valid only for types whose memory is their encoding at phase 0, padding included (zerocopy's `FromBytes`,
-/// `IntoBytes` and `Immutable`, size equal to the layout's stride).
+/// Use it only for types whose memory, including padding, is their encoding at phase 0. They must implement
+/// zerocopy's `FromBytes`, `IntoBytes` and `Immutable`, and their size must be the layout's stride.
 #[macro_export]
 macro_rules! element_bytes {
     () => {
@@ -225,7 +223,7 @@ macro_rules! element_bytes {
     };
 }
 
-/// A type of fixed layout for which any bytes of the right number are a valid value.
+/// A type of fixed layout for which bytes of any content are a valid value.
 pub trait AnyBitPattern: FixedLayout + FromBytes + Immutable + KnownLayout {}
 
 impl<T: FixedLayout + FromBytes + Immutable + KnownLayout> AnyBitPattern for T {}

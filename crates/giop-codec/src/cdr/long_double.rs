@@ -4,13 +4,13 @@ use core::fmt;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// An IDL `long double`: the 128 bits of an IEEE 754 binary128 number (sign 1, exponent 15, fraction 112).
+/// An IDL `long double`: an IEEE 754 binary128 number, with 15 bits of exponent and 112 of fraction.
 ///
-/// It has no arithmetic, only conversions from and to `f64`.
+/// It has no arithmetic. It can be converted to `f64`, and from `f64` and `f32`.
 #[derive(Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(transparent)]
 pub struct LongDouble(
-    /// In native byte order. An array, because CDR aligns it to 8, and Rust aligns a `u128` to 16.
+    /// The number in native byte order. An array, because CDR aligns it to 8, but Rust aligns `u128` to 16.
     [u8; 16],
 );
 
@@ -51,7 +51,7 @@ impl LongDouble {
         (bits >> FRACTION_BITS) as u32 & EXPONENT_MAX == EXPONENT_MAX && bits & FRACTION_MASK != 0
     }
 
-    /// Returns the nearest `f64`, ties to even; infinite if the number is out of range.
+    /// Returns the nearest `f64`, the even one of two equally near ones, or an infinity if out of range.
     pub fn to_f64(self) -> f64 {
         let bits = self.to_bits();
         let sign = ((bits >> 127) as u64) << 63;
@@ -61,13 +61,13 @@ impl LongDouble {
             let quiet = if fraction == 0 { 0 } else { 1 << 51 };
             return f64::from_bits(sign | 0x7FF << 52 | quiet | (fraction >> EXTRA_BITS) as u64);
         }
-        // Numbers of exponent 0 are less than 2^-16382 and correctly underflow to zero below.
+        // Numbers with exponent 0 are less than 2^-16382, and correctly rounded to zero below.
         let exponent = exponent.cast_signed() - BIAS + F64_BIAS;
         let significand = fraction | 1 << FRACTION_BITS;
         if exponent >= 0x7FF {
             return f64::from_bits(sign | 0x7FF << 52);
         }
-        // A subnormal result loses one bit more for each step of the exponent below 1.
+        // A subnormal result loses one more bit for each step of the exponent below 1.
         let (shift, base) = if exponent > 0 {
             (EXTRA_BITS, (exponent.cast_unsigned() as u64 - 1) << 52)
         } else {
@@ -80,7 +80,7 @@ impl LongDouble {
         let rest = significand & ((1 << shift) - 1);
         let half = 1 << (shift - 1);
         let carry = u64::from(rest > half || rest == half && whole & 1 == 1);
-        // The leading bit of `whole` carries into the exponent, and so does a fraction that rounds up to 2.
+        // The addition adds the leading bit of `whole` and a carry from rounding to the exponent.
         f64::from_bits(sign | (base + whole + carry))
     }
 }
@@ -120,7 +120,7 @@ impl From<LongDouble> for f64 {
 }
 
 impl PartialEq for LongDouble {
-    /// Compares like floats: NaN equals nothing, the two zeros equal each other.
+    /// Compares as `f64` does: NaN is not equal to any number, and the two zeros are equal.
     fn eq(&self, other: &LongDouble) -> bool {
         let (a, b) = (self.to_bits(), other.to_bits());
         let both_zero = (a | b) << 1 == 0;
@@ -135,7 +135,7 @@ impl fmt::Debug for LongDouble {
 }
 
 impl fmt::Display for LongDouble {
-    /// Writes the nearest `f64`.
+    /// Writes the number as the nearest `f64`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.to_f64().fmt(f)
     }

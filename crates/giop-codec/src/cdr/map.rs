@@ -1,4 +1,4 @@
-//! `map<K, V>`: ordered maps, encoded as the sequence of their entries.
+//! The encoding of IDL's `map<K, V>`, which is a `BTreeMap` in Rust, as the sequence of its entries.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -9,7 +9,7 @@ use super::encoder::Encoder;
 use super::traits::{CdrDecode, CdrEncode};
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
-/// Approximate memory of an entry in addition to its key and value.
+/// Approximate memory, in bytes, that an entry takes in addition to its key and value.
 const ENTRY_OVERHEAD_BYTES: usize = 16;
 
 impl<K: CdrEncode, V: CdrEncode> CdrEncode for BTreeMap<K, V> {

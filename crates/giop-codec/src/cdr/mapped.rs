@@ -1,20 +1,20 @@
-//! Allocation sizes of large buffers, chosen so that their memory returns to the system as soon as they are
-//! dropped.
+//! Allocation sizes of large buffers, so that the memory of a dropped buffer returns to the system at once.
 
-/// Minimum size of a buffer that gets a mapping of its own. The allocator reuses the memory of smaller ones.
+/// Minimum size of a buffer that is allocated large enough for a memory mapping of its own. The allocator
+/// reuses the memory of smaller buffers.
 pub(super) const MIN_MAPPED_BYTES: usize = 4 << 20;
 
-/// The upper limit of glibc's dynamic mmap threshold. glibc raises the threshold up to this limit when a
-/// mapped allocation is freed. Later message buffers are then in its arenas, which rarely shrink: with 15 MB
-/// messages, they retained gigabytes.
+/// The upper limit of glibc's dynamic mmap threshold. When a mapped allocation is freed, glibc raises its
+/// threshold to the size of that allocation, up to this limit. Later message buffers below the threshold are
+/// allocated in arenas, which rarely shrink. With messages of 15 MB, the arenas retained gigabytes.
 const MAX_MMAP_THRESHOLD_BYTES: usize = 32 << 20;
 
-/// Returns the number of bytes to allocate for a buffer of that many bytes. A large buffer gets enough for
-/// the allocator to map it separately. The excess is never touched: it uses address space, but no memory.
-/// Where address space is limited, there is no excess.
+/// Returns the number of bytes to allocate for a buffer of `bytes` bytes. The number for a large buffer is
+/// great enough that the allocator maps the buffer separately. The excess is never touched, so it uses
+/// address space but no memory. If address space is limited, there is no excess.
 #[must_use]
 pub fn mapped_size(bytes: usize) -> usize {
-    // One page is for the allocator's own data.
+    // The additional page is for the allocator's own data.
     let mapped = MAX_MMAP_THRESHOLD_BYTES + 4096;
     if bytes >= MIN_MAPPED_BYTES && bytes < mapped && is_address_space_unlimited() { mapped } else { bytes }
 }
@@ -31,13 +31,14 @@ fn is_address_space_unlimited() -> bool {
     })
 }
 
-/// Other allocators need no excess.
+/// Other allocators return freed memory without an excess.
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
 fn is_address_space_unlimited() -> bool {
     false
 }
 
-/// `limits` is the content of `/proc/self/limits`: see proc_pid_limits(5).
+/// Returns whether the limits on address space and data are unlimited. `limits` is the content of
+/// `/proc/self/limits`; see proc_pid_limits(5).
 #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
 fn is_unlimited(limits: &str) -> bool {
     ["Max address space", "Max data size"].iter().all(|name| {

@@ -4,15 +4,16 @@
 //! the byte order of the message. Offsets count from an *alignment origin*. The *phase* of a byte is its
 //! offset modulo 8. [`CdrEncode`] and [`CdrDecode`] define how a type is written and read.
 //!
-//! Types whose encoded size depends only on their start phase (integers, floats, structs and arrays of them)
-//! also implement [`FixedLayout`]. They are written and read in one pass, with one bounds check for each run
-//! of consecutive values.
+//! Types whose encoded size depends only on the phase at which a value starts also implement [`FixedLayout`].
+//! Examples are integers, floats, and structs and arrays of them. A run of consecutive values of such a type
+//! is written or read in one pass, with one bounds check.
 
 mod bits;
 mod bookmark;
 mod bounded;
 pub(crate) mod chunked;
 mod code_set_id;
+mod containers;
 mod context;
 mod conversion;
 mod converted;
@@ -24,9 +25,7 @@ mod encoder;
 mod fixed;
 mod fixed_runs;
 mod fixed_seq;
-mod flow;
 mod fragments;
-mod impls;
 mod layout;
 mod long_double;
 mod map;
@@ -40,6 +39,7 @@ mod run_blocks;
 mod scalar;
 mod segments;
 mod seq;
+mod streaming;
 mod strings;
 mod swapped;
 mod text;
@@ -48,11 +48,12 @@ mod value_state;
 mod wide;
 
 pub use bits::{
-    BitsError, bit_field, replace_bit_field, signed_bit_field, with_bit_field, with_signed_bit_field,
+    BitsError, bit_field, replace_bit_field_truncated, signed_bit_field, try_replace_bit_field,
+    try_replace_signed_bit_field,
 };
 pub(crate) use bookmark::Bookmark;
 pub use bounded::{BoundError, Bounded, BoundedContent, check_bound};
-pub(crate) use chunked::is_end;
+pub(crate) use chunked::is_end_tag;
 pub use code_set_id::CodeSetId;
 pub(crate) use context::Context;
 pub use converted::ConvertedSet;
@@ -62,7 +63,6 @@ pub use elements::Elements;
 pub use encoder::{Encoder, Mark};
 pub use fixed::{FixedReader, FixedWriter};
 pub use fixed_seq::{FixedLengthError, FixedSeq};
-pub use flow::{MIN_STREAMED_RUN_BYTES, Outlet, PIECE};
 pub(crate) use layout::padding;
 pub use layout::{AnyBitPattern, FixedLayout, Layout};
 pub use long_double::LongDouble;
@@ -74,7 +74,8 @@ pub use ranged::{RangeError, Ranged, RangedNumber};
 pub use rewrite::Rewrites;
 pub use segments::Segments;
 pub use seq::{Element, Seq};
-pub(crate) use swapped::{TILE_BYTES, copy, swap, swap_here};
+pub use streaming::{MIN_STREAMED_RUN_BYTES, Outlet, PIECE_BYTES};
+pub(crate) use swapped::{TILE_BYTES, copy, swap, swap_in_place};
 pub use text::{Char, CharConversionError, CharSet, CodeSets, InvalidText, WChar, WCharSet};
 pub use traits::{CdrDecode, CdrEncode};
 pub(crate) use value_state::{Nesting, OpenChunk, ReadState, ReadTables, WriteState, WrittenTables};

@@ -4,31 +4,30 @@ use super::traits::{CdrDecode, CdrEncode};
 use super::{Decoder, Encoder};
 use crate::{DecodeError, EncodeError};
 
-/// A type whose wire form has a nil value, such as an object reference, so that an `Option` of it can be sent
-/// and received.
+/// A type with an encoding for nil, such as an object reference. An `Option` of it can be sent and received.
 ///
 /// Generated code implements this trait for its types, because it cannot implement [`CdrEncode`] for
 /// `Option`.
 pub trait Nilable: Sized {
-    /// Minimum number of bytes on the wire, also of nil.
+    /// Minimum number of encoded bytes of a value or nil.
     const MIN_SIZE: usize;
 
     /// Writes a value that is not nil.
     ///
     /// # Errors
-    /// The value has no encoding here.
+    /// The value has no encoding in the encoder's version and code sets.
     fn encode_some(&self, e: &mut Encoder) -> Result<(), EncodeError>;
 
     /// Writes nil.
     ///
     /// # Errors
-    /// Nil has no encoding here.
+    /// Nil has no encoding in the encoder's version.
     fn encode_nil(e: &mut Encoder) -> Result<(), EncodeError>;
 
     /// Reads a value or nil.
     ///
     /// # Errors
-    /// The bytes are neither.
+    /// The bytes are neither a value nor nil.
     fn decode_nilable(d: &mut Decoder<'_>) -> Result<Option<Self>, DecodeError>;
 }
 

@@ -1,24 +1,24 @@
-//! Optional members, for generated code.
+//! The encoding of `@optional` members, for generated code.
 
 use super::decoder::Decoder;
 use super::encoder::Encoder;
 use super::traits::{CdrDecode, CdrEncode};
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
-/// Minimum bytes of an `@optional` member: those of a count.
+/// Minimum number of encoded bytes of an `@optional` member, which begins with a count.
 #[doc(hidden)]
 pub const OPTIONAL_MIN_SIZE: usize = 4;
 
-/// Writes an `@optional` member as a `sequence<T, 1>`, because GIOP has no encoding for a missing value. IDL
-/// for other ORBs declares such a sequence.
+/// Writes an `@optional` member as a `sequence<T, 1>`, because GIOP has no encoding for a missing value. For
+/// other ORBs, the member must be declared as that sequence.
 #[doc(hidden)]
 pub fn encode_optional<T: CdrEncode>(value: &Option<T>, e: &mut Encoder) -> Result<(), EncodeError> {
     e.put_len(usize::from(value.is_some()))?;
     value.iter().try_for_each(|value| value.encode(e))
 }
 
-/// Reads an `@optional` member. More than one element is [`BoundExceeded`](DecodeErrorKind::BoundExceeded)
-/// (`MARSHAL`).
+/// Reads an `@optional` member. Fails with [`BoundExceeded`](DecodeErrorKind::BoundExceeded) (`MARSHAL`) if
+/// the sequence has more than one element.
 #[doc(hidden)]
 pub fn decode_optional<T: CdrDecode>(d: &mut Decoder<'_>) -> Result<Option<T>, DecodeError> {
     match d.read_u32()? {

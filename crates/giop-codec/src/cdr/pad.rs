@@ -1,4 +1,4 @@
-//! [`Pad`]: padding between the members of a struct whose memory is its encoding.
+//! [`Pad`]: padding between the members of a struct that has the same bytes in memory and in CDR.
 
 use core::fmt;
 use core::hash::{Hash, Hasher};
@@ -8,10 +8,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::fixed::{FixedReader, FixedWriter};
 use super::layout::{FixedLayout, Layout};
 
-/// `N` bytes of padding before a member of a `@zero_copy` struct.
+/// `N` bytes of padding before a member of a `@zero_copy` struct, whose bytes in memory are its encoding.
 ///
-/// All values are equal and hash alike, whatever the received bytes are. Clones are zero. In CDR the padding
-/// is not a member: the alignment of the following member creates it.
+/// All values are equal and have the same hash, whatever bytes were received. Clones are zeros. In CDR, the
+/// padding is not a member, but results from the alignment of the following member.
 ///
 /// ```
 /// use giop_codec::cdr::Pad;
@@ -22,12 +22,12 @@ use super::layout::{FixedLayout, Layout};
 pub struct Pad<const N: usize>([u8; N]);
 
 impl<const N: usize> Pad<N> {
-    /// The padding, all zero.
+    /// Padding of zeros.
     pub const ZERO: Pad<N> = Pad([0; N]);
 }
 
 impl<const N: usize> Clone for Pad<N> {
-    /// Returns zeros, so that no bytes of a peer are passed on.
+    /// Returns zeros, so that padding bytes received from a peer are not passed on.
     #[inline(always)]
     fn clone(&self) -> Pad<N> {
         Pad::ZERO
@@ -62,7 +62,7 @@ impl<const N: usize> fmt::Debug for Pad<N> {
 }
 
 impl<const N: usize> FixedLayout for Pad<N> {
-    /// Empty, because the amount of padding depends on the start of the struct.
+    /// The empty layout, because the amount of padding depends on where the struct starts.
     const LAYOUT: Layout = Layout::EMPTY;
 
     #[inline(always)]

@@ -9,11 +9,11 @@ use super::encoder::Encoder;
 use super::traits::{CdrDecode, CdrEncode};
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
-/// A number under `@range`, `@min` or `@max`. It is checked when it is created and when it is received. It
-/// derefs to the number.
+/// A number with a range from `@range`, `@min` or `@max` in IDL. The range is checked when the value is
+/// created or received. The value derefs to the number.
 ///
-/// The bounds are part of the type: those of [`Fixed`] as digits without the point, those of `float` and
-/// `double` as IEEE bits. `try_into` infers them.
+/// The bounds are part of the type, as `i128` values. Bounds of a [`Fixed`] are its digits without the point,
+/// and bounds of a `float` or `double` are its IEEE 754 bits. `try_into` infers the bounds.
 ///
 /// ```
 /// use giop_codec::cdr::Ranged;
@@ -31,7 +31,7 @@ impl<T: RangedNumber, const MIN: i128, const MAX: i128> Ranged<T, MIN, MAX> {
     /// Creates a ranged number.
     ///
     /// # Errors
-    /// [`RangeError`] if it is out of the range, or NaN.
+    /// [`RangeError`] if the number is out of the range or NaN.
     pub fn new(value: T) -> Result<Self, RangeError> {
         if value >= T::from_bound(MIN) && value <= T::from_bound(MAX) {
             Ok(Ranged(value))
@@ -57,7 +57,7 @@ impl<T: Copy, const MIN: i128, const MAX: i128> Ranged<T, MIN, MAX> {
         self.0
     }
 
-    /// Wraps a constant of generated code, whose value was checked.
+    /// Wraps a constant of generated code. The IDL compiler has checked its value.
     #[doc(hidden)]
     pub const fn checked_constant(value: T) -> Self {
         Ranged(value)
@@ -108,14 +108,14 @@ impl<T: CdrDecode + RangedNumber, const MIN: i128, const MAX: i128> CdrDecode fo
     const MIN_SIZE: usize = T::MIN_SIZE;
 
     /// # Errors
-    /// Those of the number, and [`OutOfRange`](DecodeErrorKind::OutOfRange) (`MARSHAL`).
+    /// The errors of the number type, and [`OutOfRange`](DecodeErrorKind::OutOfRange) (`MARSHAL`).
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         let start = d.position();
         Ranged::new(T::decode(d)?).map_err(|_| DecodeError::new(DecodeErrorKind::OutOfRange, start))
     }
 }
 
-/// A number type that can have bounds: integers, `f32`, `f64`, [`Fixed`].
+/// A number type that can have bounds: an integer of 8 to 64 bits, `f32`, `f64` or [`Fixed`].
 pub trait RangedNumber: Copy + PartialOrd + sealed::Sealed {
     #[doc(hidden)]
     fn from_bound(bound: i128) -> Self;
@@ -128,7 +128,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// The representation of a bound as an `i128`.
+/// How a bound is represented as an `i128`.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BoundRepresentation {
@@ -166,7 +166,7 @@ macro_rules! numbers {
     )*};
 }
 
-// The casts lose nothing, because bounds are numbers of the type.
+// The casts lose nothing, because every bound is a number of its type.
 numbers! {
     [] i8, BoundRepresentation::Integer, |bound| bound as i8;
     [] u8, BoundRepresentation::Integer, |bound| bound as u8;
@@ -182,7 +182,7 @@ numbers! {
         |bound| Fixed::checked_constant(bound);
 }
 
-/// The error of a number out of its range.
+/// The error of a number that is out of its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("number is out of its range, {} to {}", .representation.format(*.min), .representation.format(*.max))]
 pub struct RangeError {
@@ -199,7 +199,7 @@ impl BoundRepresentation {
             Self::DoubleBits => f64::from_bound(bound).to_string(),
             Self::Digits { scale } => {
                 let sign = if bound < 0 { "-" } else { "" };
-                // At most 31 digits.
+                // A `Fixed` has at most 31 digits, so the power fits.
                 let (unit, digits) = (10_u128.saturating_pow(scale), bound.unsigned_abs());
                 format!("{sign}{}.{:0width$}", digits / unit, digits % unit, width = scale as usize)
             }

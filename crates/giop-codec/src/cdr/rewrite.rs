@@ -1,14 +1,14 @@
-//! [`Rewrites`]: sequences of structs that become views of the message although their first element starts at
-//! phase 4.
+//! [`Rewrites`]: sequences of structs that can become views of the message although their first element
+//! starts at phase 4 (an offset that is 4 modulo 8).
 //!
-//! The body of a sequence follows its count, and therefore often starts at phase 4. If the first member of a
-//! struct is aligned to less than 8, the first element starts at phase 4 without padding. Its layout then
-//! differs from that of the other elements, which start at phase 0, as in memory.
+//! The elements of a sequence follow its count, so the first one often starts at phase 4. If the first member
+//! of the struct is aligned to less than 8, no padding precedes it. The layout of the first element then
+//! differs from that of the others, which start at phase 0 like structs in memory.
 //!
 //! The count and the first element together take at least as many bytes as an element takes in memory. The
-//! first element can therefore be rewritten in its memory layout, directly before the second one. That needs
-//! exclusive access to the message, which a decoder does not have. Such a message is decoded twice: the first
-//! pass records the sequences, the owner of the message rewrites them, and the second pass decodes views.
+//! first element can therefore be rewritten in its memory layout, directly before the second one. Rewriting
+//! needs exclusive access to the message, which a decoder does not have. Therefore the first pass of decoding
+//! records the sequences, the owner of the message rewrites them, and a second pass decodes views.
 
 use std::any::TypeId;
 use std::sync::{Mutex, PoisonError};
@@ -23,7 +23,7 @@ use crate::{ByteOrder, DecodeError};
 /// Minimum size of a sequence that is rewritten. Copying a shorter one takes less time than decoding twice.
 const MIN_REWRITE_BYTES: usize = 16 * 1024;
 
-/// The sequences of one message whose first elements are to be rewritten, or have been.
+/// The sequences of one message whose first elements are to be rewritten or have been rewritten.
 ///
 /// ```
 /// use giop_codec::cdr::{Decoder, Rewrites, Seq, CdrDecode};
@@ -50,17 +50,18 @@ pub struct Rewrites {
 
 #[derive(Debug, Default)]
 struct RewriteList {
-    /// Not in a vector, so that a message with a single sequence causes no allocation.
+    /// Not in the vector, so that a message with a single sequence causes no allocation.
     first: Option<Rewrite>,
     more: Vec<Rewrite>,
 }
 
-/// A sequence that becomes a view. Offsets count from the start of the buffer that is rewritten; modulo 8
-/// they are equal to offsets from the alignment origin.
+/// A sequence that becomes a view. Its offsets count from the start of the buffer that is rewritten. Modulo
+/// 8, they are equal to offsets from the alignment origin.
 #[derive(Clone, Copy, Debug)]
 struct Rewrite {
+    /// Offset of the count.
     count_at: usize,
-    /// Offset of the first element on the wire.
+    /// Offset of the first element as received.
     wire_start: usize,
     /// Offset of the first element after the rewrite.
     start: usize,
@@ -71,13 +72,13 @@ struct Rewrite {
 }
 
 impl Rewrites {
-    /// Returns whether there is nothing to rewrite, so that the decoded values are valid.
+    /// Returns whether no sequence was recorded. The decoded values are then valid.
     pub fn is_empty(&mut self) -> bool {
         self.list.get_mut().unwrap_or_else(PoisonError::into_inner).first.is_none()
     }
 
-    /// Rewrites the first elements in `message`: the bytes that were decoded, from the alignment origin on.
-    /// Afterwards, the message can only be decoded with these rewrites.
+    /// Rewrites the first elements of the recorded sequences. `message` must be the bytes that were decoded,
+    /// from the alignment origin on. Afterwards, the message can only be decoded with these rewrites.
     pub fn apply(&mut self, message: &mut [u8]) {
         self.is_applied = true;
         let list = self.list.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -86,7 +87,7 @@ impl Rewrites {
         }
     }
 
-    /// Returns `false`, and does nothing, if `rewrite` overlaps another one.
+    /// Adds a rewrite to the list. Returns `false`, and does nothing, if it overlaps the previous one.
     fn record(&self, rewrite: Rewrite) -> bool {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         let last = list.more.last().or(list.first.as_ref());
@@ -111,7 +112,7 @@ impl Rewrites {
     }
 }
 
-/// Decodes the first element at its wire position and writes it in its memory layout.
+/// Decodes the first element as received, and writes it in its memory layout.
 fn rewrite_first<T: AnyBitPattern>(message: &mut [u8], rewrite: &Rewrite) {
     let range = rewrite.start..rewrite.start + size_of::<T>();
     let Some(wire) = message.get(rewrite.wire_start..range.end) else { return };
@@ -123,7 +124,7 @@ fn rewrite_first<T: AnyBitPattern>(message: &mut [u8], rewrite: &Rewrite) {
 
 impl<'a> Decoder<'a> {
     /// Returns this decoder for a message that can be rewritten. Before [`Rewrites::apply`], sequences that
-    /// can become views are recorded and decoded as empty ones. Afterwards, they are decoded as views.
+    /// need a rewrite are recorded and decoded as empty ones. Afterwards, they are decoded as views.
     #[must_use]
     pub fn with_rewrites(mut self, rewrites: &'a Rewrites) -> Decoder<'a> {
         self.rewrites = Some(rewrites);
@@ -131,18 +132,18 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Returns the buffer that may be rewritten, and the index in it at which `data` begins. `None` for a block
-/// of a segmented message, and if indexes into the buffer differ from offsets modulo 8.
-fn rewritable<'a>(d: &Decoder<'a>) -> Option<(&'a Bytes, usize)> {
+/// Returns the buffer that may be rewritten, and the index in it at which the decoder's data begins. `None`
+/// if the current segment is a separate block, or if indexes into the buffer differ from offsets modulo 8.
+fn rewritable_buffer<'a>(d: &Decoder<'a>) -> Option<(&'a Bytes, usize)> {
     let (owner, origin) = d.owner.filter(|(owner, _)| d.remaining_segments.is_control(owner))?;
     (origin % 8 == d.base % 8).then_some((owner, origin))
 }
 
-/// Returns the elements of the sequence whose count comes next, if it was rewritten.
-pub(super) fn rewritten<T: AnyBitPattern>(d: &mut Decoder<'_>) -> Option<Bytes> {
+/// Reads the sequence whose count comes next, if it was rewritten, and returns its elements.
+pub(super) fn read_rewritten<T: AnyBitPattern>(d: &mut Decoder<'_>) -> Option<Bytes> {
     let rewrites = d.rewrites.filter(|rewrites| rewrites.is_applied)?;
     d.leave_segment();
-    let (owner, origin) = rewritable(d)?;
+    let (owner, origin) = rewritable_buffer(d)?;
     let (at, end) = (origin + d.position, origin + d.data.len());
     let rewrite = rewrites.find(at.next_multiple_of(4)).filter(|rewrite| rewrite.end <= end)?;
     let bytes = owner.get(rewrite.start..rewrite.end)?;
@@ -153,18 +154,18 @@ pub(super) fn rewritten<T: AnyBitPattern>(d: &mut Decoder<'_>) -> Option<Bytes> 
     Some(owner.slice(rewrite.start..rewrite.end))
 }
 
-/// Records the sequence of the next `n` elements, whose count was read, and skips them, if they can become a
-/// view. Returns whether they are recorded.
+/// Records the sequence of the next `n` elements, and skips them, if they need a rewrite to become a view.
+/// Its count must have been read. Returns whether the sequence was recorded.
 pub(super) fn record_rewrite<T: AnyBitPattern>(d: &mut Decoder<'_>, n: usize) -> Result<bool, DecodeError> {
     let Some(rewrites) = d.rewrites.filter(|rewrites| !rewrites.is_applied) else { return Ok(false) };
-    let Some((owner, origin)) = rewritable(d) else { return Ok(false) };
+    let Some((owner, origin)) = rewritable_buffer(d) else { return Ok(false) };
     let layout = <T as FixedLayout>::LAYOUT;
     let (wire_start, size) = (origin + d.position, n.saturating_mul(size_of::<T>()));
-    let is_needed = size >= MIN_REWRITE_BYTES && layout.lead(wire_start).is_none();
+    let is_needed = size >= MIN_REWRITE_BYTES && layout.run_padding(wire_start).is_none();
     if !is_needed || d.order() != ByteOrder::NATIVE || d.has_fragment_boundaries() {
         return Ok(false);
     }
-    let run = layout.run(wire_start, n);
+    let run = layout.run_size(wire_start, n);
     let (Some(start), Some(count_at)) =
         ((wire_start + layout.size(wire_start)).checked_sub(size_of::<T>()), d.position.checked_sub(4))
     else {

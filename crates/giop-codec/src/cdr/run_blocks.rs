@@ -8,13 +8,13 @@ use super::layout::FixedLayout;
 use super::mapped::mapped_size;
 use super::swapped::{TILE_BYTES, swap};
 
-/// Maximum size of all blocks that are kept for the next runs. Two blocks of any size are kept: one is filled
-/// while another one is queued for the socket.
+/// Maximum number of bytes in all blocks that are kept for later runs. Two blocks are kept whatever their
+/// size, so that one can be filled while the other is queued for the socket.
 const MAX_KEPT_BYTES: usize = 2 << 20;
 
 impl Encoder {
-    /// Writes elements into the first `len` bytes of a block, which becomes a chunk. All elements start at
-    /// the phase at which elements end.
+    /// Writes elements into the first `len` bytes of a block, which become a chunk. The encoder must be at
+    /// the phase (offset modulo 8) at which elements end, so that all elements start there.
     pub(super) fn put_block<T: FixedLayout>(
         &mut self,
         items: &[T],
@@ -22,15 +22,15 @@ impl Encoder {
         len: usize,
         is_whole_run: bool,
     ) {
-        write_strided(block.get_mut(..len).unwrap_or_default(), items, self.is_foreign());
+        write_strided(block.get_mut(..len).unwrap_or_default(), items, self.is_foreign_order());
         self.push_block(block, len, is_whole_run);
     }
 
-    /// Writes numbers of `1 << width` bytes in the other byte order. A long run is written to a block.
+    /// Writes numbers of `1 << width` bytes in the foreign byte order. A long run is written to a block.
     #[inline(never)]
     pub(crate) fn put_swapped(&mut self, width: u8, numbers: &[u8]) {
         let len = numbers.len();
-        if self.is_large(len)
+        if self.is_large_run(len)
             && let Some(mut block) = self.free_block(len)
         {
             swap(width, numbers, block.get_mut(..len).unwrap_or_default());
@@ -38,7 +38,7 @@ impl Encoder {
         }
         self.reserve(len);
         for tile in numbers.chunks(TILE_BYTES) {
-            swap(width, tile, self.grow(tile.len()));
+            swap(width, tile, self.append_zeros(tile.len()));
         }
     }
 
@@ -52,9 +52,10 @@ impl Encoder {
         self.blocks.iter().map(Bytes::len).sum()
     }
 
-    /// Returns a block of at least `len` bytes. `None` if the sender still uses all blocks.
+    /// Returns a block of at least `len` bytes. `None` if all are in use and no further one may be kept.
     pub(super) fn free_block(&mut self, len: usize) -> Option<BytesMut> {
-        // Prefer the shortest block that is long enough. Otherwise evict the shortest one for a longer one.
+        // Prefer the shortest free block that is long enough. If all free blocks are too short, allocate a
+        // new one, and drop the shortest free block if the total would exceed the maximum.
         let free = self.blocks.iter().enumerate().filter(|(_, block)| block.is_unique());
         let best = free.min_by_key(|(_, block)| (block.len() < len, block.len()));
         match best.map(|(index, block)| (index, block.len())) {
@@ -65,7 +66,7 @@ impl Encoder {
             Some((index, _)) => drop(self.blocks.swap_remove(index)),
             None => return None,
         }
-        // The split makes the block reference-counted, so that freezing it does not allocate.
+        // The split makes the block reference-counted, so that freezing it later does not allocate.
         let mut block = BytesMut::zeroed(mapped_size(len + 1));
         drop(block.split_off(len));
         Some(block)

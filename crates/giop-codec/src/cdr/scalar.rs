@@ -1,5 +1,5 @@
-//! Fixed layouts of primitives, and [`CdrEncode`](super::CdrEncode) and [`CdrDecode`](super::CdrDecode) for
-//! types of fixed layout.
+//! The layouts of primitives and arrays, and the macro that implements [`CdrEncode`](super::CdrEncode) and
+//! [`CdrDecode`](super::CdrDecode) for types of fixed layout.
 
 use zerocopy::IntoBytes;
 
@@ -63,8 +63,8 @@ macro_rules! fixed_cdr {
 macro_rules! primitives {
     ($($type:ty, $size:literal, $put:ident, $read:ident;)*) => {$(
         impl FixedLayout for $type {
-            const LAYOUT: Layout = Layout::prim($size, $size);
-            const NUMBERS: bool = true;
+            const LAYOUT: Layout = Layout::primitive($size, $size);
+            const ARE_NUMBERS: bool = true;
 
             #[inline(always)]
             fn put(&self, w: &mut FixedWriter<'_>) {
@@ -116,8 +116,8 @@ primitives! {
 }
 
 impl FixedLayout for bool {
-    const LAYOUT: Layout = Layout::prim(1, 1);
-    const NUMBERS: bool = true;
+    const LAYOUT: Layout = Layout::primitive(1, 1);
+    const ARE_NUMBERS: bool = true;
 
     #[inline(always)]
     fn put(&self, w: &mut FixedWriter<'_>) {
@@ -133,8 +133,8 @@ impl FixedLayout for bool {
 crate::fixed_cdr!(bool);
 
 impl FixedLayout for Char {
-    const LAYOUT: Layout = Layout::prim(1, 1);
-    const NUMBERS: bool = true;
+    const LAYOUT: Layout = Layout::primitive(1, 1);
+    const ARE_NUMBERS: bool = true;
 
     #[inline(always)]
     fn put(&self, w: &mut FixedWriter<'_>) {
@@ -154,9 +154,9 @@ impl Element for Char {}
 crate::fixed_cdr!(Char);
 
 impl FixedLayout for LongDouble {
-    /// 16 bytes, but aligned to 8 like `double`.
-    const LAYOUT: Layout = Layout::prim(16, 8);
-    const NUMBERS: bool = true;
+    /// The number has 16 bytes, but CDR aligns it to 8 like a `double`.
+    const LAYOUT: Layout = Layout::primitive(16, 8);
+    const ARE_NUMBERS: bool = true;
 
     #[inline(always)]
     fn put(&self, w: &mut FixedWriter<'_>) {
@@ -177,7 +177,7 @@ crate::fixed_cdr!(LongDouble);
 
 impl<T: FixedLayout, const N: usize> FixedLayout for [T; N] {
     const LAYOUT: Layout = T::LAYOUT.repeat(N);
-    const NUMBERS: bool = T::NUMBERS;
+    const ARE_NUMBERS: bool = T::ARE_NUMBERS;
 
     #[inline(always)]
     fn put(&self, w: &mut FixedWriter<'_>) {

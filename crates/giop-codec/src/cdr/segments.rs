@@ -1,10 +1,10 @@
-//! Segmented messages, whose bytes are in several buffers: each block of bulk data in a buffer of its own,
-//! and all other bytes in the *control buffer*.
+//! Segmented messages, whose bytes are in several buffers. Each large block of data is in a buffer of its
+//! own, and all other bytes are in the *control buffer*.
 //!
-//! Only the current segment is visible to a decoder. Reads that meet its end take the slow path, which enters
-//! the next segment. Senders split only between values. If a value crosses a segment boundary nevertheless,
-//! the message is joined by one copy, and decoding continues in that copy. The result therefore does not
-//! depend on where a message is split.
+//! Only the current segment is visible to a decoder. A read that reaches its end takes a slow path, which
+//! enters the next segment. Senders split messages only between values. If a value crosses a segment boundary
+//! nevertheless, the whole message is copied into one buffer, and decoding continues there. The result
+//! therefore does not depend on where a message is split.
 
 use std::sync::OnceLock;
 
@@ -15,7 +15,7 @@ use super::decoder::Decoder;
 use super::layout::{AnyBitPattern, FixedLayout, padding};
 use crate::{ByteOrder, DecodeError, DecodeErrorKind};
 
-/// The locations of the bytes of a segmented message, in the order of the message.
+/// The list of the segments of a message, in the order of the message.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -40,7 +40,7 @@ use crate::{ByteOrder, DecodeError, DecodeErrorKind};
 pub struct Segments {
     segments: Vec<Segment>,
     len: usize,
-    /// The whole message in one buffer, if that was needed.
+    /// A copy of the whole message in one buffer, made when it is first needed.
     joined: OnceLock<Bytes>,
 }
 
@@ -54,7 +54,7 @@ struct Segment {
 
 #[derive(Debug)]
 enum SegmentSource {
-    /// From this index on in the control buffer.
+    /// In the control buffer, from this index on.
     Control(usize),
     Separate {
         bytes: Bytes,
@@ -63,19 +63,20 @@ enum SegmentSource {
     },
 }
 
-/// The segments after the current one of a decoder.
+/// The segments of a decoder's message after the current one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RemainingSegments<'a> {
     /// The control buffer, and all segments.
     list: Option<(&'a Bytes, &'a Segments)>,
     /// Index of the next segment.
     next: usize,
-    /// Number of bytes in that segment and those after it. In a chunk, the number of bytes after the chunk.
+    /// Number of bytes in the next segment and all segments after it. In a chunk of a value, the message is
+    /// unsegmented, and this is the number of bytes after the chunk.
     pub(super) bytes: usize,
 }
 
 impl Segments {
-    /// Creates an empty list with capacity for that many segments.
+    /// Creates an empty list with capacity for `segments` segments.
     #[must_use]
     pub fn with_capacity(segments: usize) -> Self {
         Self { segments: Vec::with_capacity(segments), ..Self::default() }
@@ -91,8 +92,8 @@ impl Segments {
         self.push(bytes.len(), SegmentSource::Separate { bytes, is_block: true });
     }
 
-    /// Appends a separate buffer of any other bytes.
-    pub fn push_rest(&mut self, bytes: Bytes) {
+    /// Appends a separate buffer that holds any other bytes.
+    pub fn push_other(&mut self, bytes: Bytes) {
         self.push(bytes.len(), SegmentSource::Separate { bytes, is_block: false });
     }
 
@@ -113,13 +114,13 @@ impl Segments {
         self.len == 0
     }
 
-    /// Returns all bytes of the message in order.
+    /// Returns the bytes of each segment, in the order of the message. `control` is the control buffer.
     pub fn pieces<'a>(&'a self, control: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
         self.segments.iter().map(|segment| segment.bytes(control))
     }
 
-    /// Returns all bytes of the message in order, as shared buffers, and for each whether it holds all
-    /// elements of a sequence.
+    /// Returns each segment as a shared buffer, in the order of the message, and whether it was added by
+    /// [`push_block`](Segments::push_block). `control` is the control buffer.
     pub fn shared<'a>(&'a self, control: &'a Bytes) -> impl Iterator<Item = (Bytes, bool)> + 'a {
         self.segments.iter().map(|segment| match &segment.source {
             SegmentSource::Separate { bytes, is_block } => (bytes.clone(), *is_block),
@@ -133,7 +134,7 @@ impl Segments {
             let mut joined = Vec::new();
             joined.try_reserve_exact(self.len).ok()?;
             self.pieces(control).for_each(|piece| joined.extend_from_slice(piece));
-            // If another thread was faster, its copy is equivalent.
+            // If another thread was faster, its copy has the same bytes.
             let _ = self.joined.set(joined.into());
         }
         self.joined.get()
@@ -150,15 +151,16 @@ impl Segment {
 }
 
 impl RemainingSegments<'_> {
-    /// Returns whether `owner` is the control buffer, or the buffer of an unsegmented message.
+    /// Returns whether `owner` is the control buffer, or the message is not segmented.
     pub(super) fn is_control(&self, owner: &Bytes) -> bool {
         self.list.is_none_or(|(control, _)| std::ptr::eq(control, owner))
     }
 }
 
 impl<'a> Decoder<'a> {
-    /// Returns this decoder for a segmented message. The shared buffer that it was created from is the
-    /// control buffer. The memory limit stays as it is: see [`set_limits`](Decoder::set_limits).
+    /// Returns this decoder for a segmented message. The shared buffer from which the decoder was created is
+    /// the control buffer. The memory limit is not adapted to the length of the message; see
+    /// [`set_limits`](Decoder::set_limits).
     ///
     /// Has no effect on a decoder without a shared buffer.
     #[must_use]
@@ -175,29 +177,31 @@ impl<'a> Decoder<'a> {
         self.remaining_segments.list.is_some()
     }
 
-    /// Moves to an offset from the alignment origin, at most to the end of the data.
+    /// Moves to an offset from the alignment origin, or to the end of the data if that comes first.
     #[cold]
     pub(super) fn seek_from_start(&mut self, position: usize) {
         let Some((_, segments)) = self.remaining_segments.list else { return };
         (self.remaining_segments.next, self.remaining_segments.bytes) = (0, segments.len);
-        (self.data, self.position, self.base, self.visible_end, self.fragments.shift) = (&[], 0, 0, 0, 0);
+        (self.data, self.position, self.base, self.visible_end, self.fragments.phase_offset) =
+            (&[], 0, 0, 0, 0);
         self.seek(position);
     }
 
     /// Advances to an offset that is not less than the current one, and enters its segment.
     fn seek(&mut self, position: usize) {
-        while position - self.base >= self.data.len() && self.enter_next() {}
+        while position - self.base >= self.data.len() && self.enter_next_segment() {}
         self.position = (position - self.base).min(self.data.len());
     }
 
-    /// Advances to the next segment at the end of the current one.
+    /// Enters the next segment if the decoder is at the end of the current one.
     pub(super) fn leave_segment(&mut self) {
         if self.is_segmented() {
             self.seek(self.position());
         }
     }
 
-    fn enter_next(&mut self) -> bool {
+    /// Moves to the start of the next segment. Returns `false` if there is none.
+    fn enter_next_segment(&mut self) -> bool {
         let Some((control, segments)) = self.remaining_segments.list else { return false };
         let Some(segment) = segments.segments.get(self.remaining_segments.next) else { return false };
         self.data = segment.bytes(control);
@@ -207,12 +211,12 @@ impl<'a> Decoder<'a> {
         });
         self.remaining_segments.next += 1;
         self.remaining_segments.bytes -= segment.len;
-        (self.base, self.fragments.shift) = (segment.start, segment.start);
+        (self.base, self.fragments.phase_offset) = (segment.start, segment.start);
         (self.position, self.visible_end) = (0, self.data.len());
         true
     }
 
-    /// Continues in a copy of the whole message, unless it is unsegmented.
+    /// Continues in a copy of the whole message. Does nothing if the message is not segmented.
     pub(super) fn join(&mut self) -> Result<(), DecodeError> {
         let Some((control, segments)) = self.remaining_segments.list else { return Ok(()) };
         let position = self.position();
@@ -220,9 +224,9 @@ impl<'a> Decoder<'a> {
             return Err(self.error(DecodeErrorKind::AllocLimit));
         };
         (self.data, self.position, self.base, self.visible_end) = (joined, position, 0, joined.len());
-        (self.remaining_segments, self.fragments.shift) = (RemainingSegments::default(), 0);
+        (self.remaining_segments, self.fragments.phase_offset) = (RemainingSegments::default(), 0);
         self.owner = Some((joined, 0));
-        // Decoding rewritten sequences does not join. They therefore precede this position.
+        // When the sequences to rewrite were recorded, this happened too, so none of them follows.
         self.rewrites = None;
         Ok(())
     }
@@ -231,8 +235,8 @@ impl<'a> Decoder<'a> {
         len <= self.data.len() - self.position
     }
 
-    /// Makes the next `n` bytes contiguous: by advancing to the next segment, else by a copy.
-    fn gather(&mut self, n: usize) -> Result<(), DecodeError> {
+    /// Makes the next `n` bytes contiguous, by entering the next segment or by copying the message.
+    fn make_contiguous(&mut self, n: usize) -> Result<(), DecodeError> {
         if n > self.remaining() {
             return Err(self.error(DecodeErrorKind::EndOfData));
         }
@@ -240,7 +244,7 @@ impl<'a> Decoder<'a> {
         if self.is_in_segment(n) { Ok(()) } else { self.join() }
     }
 
-    /// Skips `pad` bytes of padding, or aligns to `n` in the next chunk.
+    /// Skips `pad` bytes of padding, or aligns to `n` in the next chunk if the chunk ends before.
     #[cold]
     pub(super) fn align_across_boundary(&mut self, pad: usize, n: usize) -> Result<(), DecodeError> {
         if chunked::next_chunk(self, n)? {
@@ -258,7 +262,7 @@ impl<'a> Decoder<'a> {
         if chunked::next_chunk(self, 1)? {
             return self.take(n);
         }
-        self.gather(n)?;
+        self.make_contiguous(n)?;
         let bytes = self.rest().get(..n).ok_or(self.error(DecodeErrorKind::EndOfData))?;
         self.position += n;
         Ok(bytes)
@@ -277,7 +281,7 @@ impl<'a> Decoder<'a> {
 
     #[cold]
     pub(super) fn read_fixed_across_segments<T: FixedLayout>(&mut self) -> Result<T, DecodeError> {
-        self.gather(T::LAYOUT.size(self.position()))?;
+        self.make_contiguous(T::LAYOUT.size(self.position()))?;
         self.read_fixed()
     }
 
@@ -289,27 +293,27 @@ impl<'a> Decoder<'a> {
     ) -> Result<(), DecodeError> {
         let start = self.position();
         let layout = <T as FixedLayout>::LAYOUT;
-        let run = layout.run(start, n);
+        let run = layout.run_size(start, n);
         if run > self.remaining() {
             return Err(self.error(DecodeErrorKind::EndOfData));
         }
-        // The current segment may end with this padding. All elements are then in the next one.
-        let pad = layout.lead(start).unwrap_or(0);
+        // If the current segment ends with the padding, all elements are in the next segment.
+        let pad = layout.run_padding(start).unwrap_or(0);
         self.seek(start + pad);
-        self.gather(run - pad)?;
+        self.make_contiguous(run - pad)?;
         self.read_fixed_into(n, out).map_err(|error| match error.kind {
             DecodeErrorKind::InvalidEnum => DecodeError::new(error.kind, start),
             _ => error,
         })
     }
 
-    /// Returns the memory of `n` elements, if all are in one segment. Otherwise reads nothing.
+    /// Reads `n` elements as a view if they are all in one segment. Otherwise reads nothing.
     #[cold]
     pub(super) fn view_in_segment<T: AnyBitPattern>(
         &mut self,
         n: usize,
     ) -> Result<Option<Bytes>, DecodeError> {
-        let Some(pad) = <T as FixedLayout>::LAYOUT.lead(self.position()) else { return Ok(None) };
+        let Some(pad) = <T as FixedLayout>::LAYOUT.run_padding(self.position()) else { return Ok(None) };
         if self.order() != ByteOrder::NATIVE && size_of::<T>() > 1 {
             return Ok(None);
         }
@@ -319,10 +323,10 @@ impl<'a> Decoder<'a> {
         }
         let before = self.bookmark();
         self.seek(self.position() + pad);
-        if let Some((owner, origin)) = self.owner
+        if let Some((owner, data_start)) = self.owner
             && self.is_in_segment(size)
         {
-            let first = origin + self.position;
+            let first = data_start + self.position;
             if <[T] as zerocopy::FromBytes>::ref_from_bytes(self.take(size)?).is_ok() {
                 return Ok(Some(owner.slice(first..first + size)));
             }

@@ -15,17 +15,17 @@ use super::rewrite;
 use super::traits::{CdrDecode, CdrEncode};
 use crate::{DecodeError, EncodeError};
 
-/// A type whose memory is its native-order encoding from phase 0 on. A sequence of such values can be sent
-/// from memory and used in the receive buffer.
+/// A type whose bytes in memory are its encoding in native byte order, from an offset that is 0 modulo 8 on.
+/// A sequence of such values can be sent from memory, and used in the receive buffer, without a copy.
 pub trait Element:
     FixedLayout + FromBytes + IntoBytes + Immutable + KnownLayout + Clone + Send + Sync + 'static
 {
 }
 
-/// An immutable `sequence<T>` of fixed-layout elements; derefs to `[T]`.
+/// An immutable `sequence<T>` of fixed-layout elements. It derefs to `[T]`.
 ///
-/// Cloning increments a reference count. Conversion from a vector takes it over without a copy. When decoded
-/// in native byte order, it is a view of the receive buffer, which it keeps alive.
+/// Cloning increments a reference count. Conversion from a vector takes over its memory. A sequence that is
+/// decoded in native byte order is a view of the receive buffer if alignment permits, and keeps it alive.
 ///
 /// ```
 /// use giop_codec::cdr::Seq;
@@ -34,7 +34,7 @@ pub trait Element:
 /// assert_eq!(samples.iter().sum::<f64>(), 3.5);
 /// ```
 pub struct Seq<T> {
-    /// Aligned for `T` and a multiple of its size, unless empty.
+    /// The elements. Unless empty, they are aligned for `T`, and their length is a multiple of its size.
     bytes: Bytes,
     marker: PhantomData<T>,
 }
@@ -42,10 +42,10 @@ pub struct Seq<T> {
 impl<T: Element> Seq<T> {
     const LAYOUT: Layout = <T as FixedLayout>::LAYOUT;
 
-    /// Fails to compile if the sizes of an element in memory and in CDR differ.
+    /// A check that fails to compile if the sizes of an element in memory and in CDR differ.
     const HAS_SAME_LAYOUT: () = assert!(
         size_of::<T>() == Self::LAYOUT.size(0) && Self::LAYOUT.end(0) == 0 && size_of::<T>() != 0,
-        "the memory layout of an element of Seq differs from its CDR layout"
+        "the memory layout of an element of Seq must be its CDR layout"
     );
 
     /// Returns the elements.
@@ -64,13 +64,13 @@ impl<T: Element> Seq<T> {
         &self.bytes
     }
 
-    /// Returns the memory of the elements, shared, in native byte order.
+    /// Returns the memory of the elements, in native byte order, as a shared buffer.
     #[inline]
     pub fn bytes(&self) -> Bytes {
         self.bytes.clone()
     }
 
-    pub(crate) fn shared(&self) -> &Bytes {
+    pub(crate) fn bytes_ref(&self) -> &Bytes {
         &self.bytes
     }
 
@@ -78,30 +78,30 @@ impl<T: Element> Seq<T> {
         self.bytes
     }
 
-    /// Returns a view of `bytes` as elements in native byte order, or `None` if their address is not aligned
-    /// or their number is not a multiple of the element's size.
+    /// Returns `bytes` as elements in native byte order, without a copy. Returns `None` if the address is not
+    /// aligned for `T`, or if the length is not a multiple of the size of `T`.
     pub fn from_view(bytes: Bytes) -> Option<Seq<T>> {
         let is_view = bytes.is_empty() || <[T]>::ref_from_bytes(&bytes).is_ok();
         is_view.then(|| Seq::from_checked(bytes))
     }
 
-    /// Returns a view of `bytes`, for which [`from_view`](Self::from_view) does not fail.
+    /// Returns a view of `bytes`, for which [`from_view`](Self::from_view) must not return `None`.
     #[inline]
     pub(crate) fn from_checked(bytes: Bytes) -> Seq<T> {
         const { Self::HAS_SAME_LAYOUT };
         Seq { bytes, marker: PhantomData }
     }
 
-    /// Returns the elements as a vector. Copies them once.
+    /// Copies the elements into a vector.
     pub fn into_vec(self) -> Vec<T> {
         self.as_slice().to_vec()
     }
 }
 
-/// A vector whose memory [`Bytes`] shares.
-struct Owner<T>(Vec<T>);
+/// A vector whose memory is shared by [`Bytes`].
+struct SharedVec<T>(Vec<T>);
 
-impl<T: Element> AsRef<[u8]> for Owner<T> {
+impl<T: Element> AsRef<[u8]> for SharedVec<T> {
     fn as_ref(&self) -> &[u8] {
         self.0.as_bytes()
     }
@@ -114,7 +114,7 @@ impl<T: Element> From<Vec<T>> for Seq<T> {
         if items.is_empty() {
             return Seq::default();
         }
-        Seq { bytes: Bytes::from_owner(Owner(items)), marker: PhantomData }
+        Seq { bytes: Bytes::from_owner(SharedVec(items)), marker: PhantomData }
     }
 }
 
@@ -224,17 +224,18 @@ impl<T: Element + Hash> Hash for Seq<T> {
 }
 
 impl Encoder {
-    /// Writes the elements of a sequence or array, without a count. In native byte order, those from the
-    /// chunk threshold on are shared, except the first if it starts at another phase than the others.
+    /// Writes the elements of a sequence or array, without a count. In native byte order, the elements are
+    /// shared if they have at least as many bytes as the [chunk threshold](Self::set_chunk_threshold). The
+    /// first one is copied if it starts at another phase than the others.
     pub fn put_seq<T: Element>(&mut self, items: &Seq<T>) {
         let layout = Seq::<T>::LAYOUT;
         if items.bytes.is_empty() {
             return;
         }
         // Single bytes are the same in both orders.
-        if self.is_foreign() && size_of::<T>() > 1 {
+        if self.is_foreign_order() && size_of::<T>() > 1 {
             self.put_fixed_slice(items.as_slice());
-        } else if layout.lead(self.position()).is_some() {
+        } else if layout.run_padding(self.position()).is_some() {
             self.align(layout.align());
             self.put_shared_ref(&items.bytes);
         } else {
@@ -245,8 +246,8 @@ impl Encoder {
 }
 
 impl Decoder<'_> {
-    /// Reads `n` elements as a [`Seq`], without a count. The result is a view where byte order and memory
-    /// alignment allow, else a copy.
+    /// Reads `n` elements as a [`Seq`], without a count. The result is a view of the receive buffer if byte
+    /// order and alignment permit, and a copy otherwise.
     ///
     /// # Errors
     /// [`EndOfData`](crate::DecodeErrorKind::EndOfData), [`AllocLimit`](crate::DecodeErrorKind::AllocLimit).
@@ -270,16 +271,15 @@ impl<T: Element> CdrEncode for Seq<T> {
 impl<T: Element> CdrDecode for Seq<T> {
     const MIN_SIZE: usize = 4;
 
-    /// Returns a view where byte order and alignment allow, also of a rewritten message: see
-    /// [`Rewrites`](super::Rewrites).
+    /// Returns a view if byte order and alignment, or [`Rewrites`](super::Rewrites), permit it.
     fn decode(d: &mut Decoder<'_>) -> Result<Seq<T>, DecodeError> {
-        if const { Self::LAYOUT.lead(4).is_none() }
-            && let Some(bytes) = rewrite::rewritten::<T>(d)
+        if const { Self::LAYOUT.run_padding(4).is_none() }
+            && let Some(bytes) = rewrite::read_rewritten::<T>(d)
         {
             return Ok(Seq::from_checked(bytes));
         }
         let n = d.read_len(const { Self::LAYOUT.min_size() })?;
-        if const { Self::LAYOUT.lead(4).is_none() } && rewrite::record_rewrite::<T>(d, n)? {
+        if const { Self::LAYOUT.run_padding(4).is_none() } && rewrite::record_rewrite::<T>(d, n)? {
             return Ok(Seq::default());
         }
         d.read_seq(n)

@@ -1,5 +1,5 @@
-//! Strings and wide strings on the wire: transmission code sets and the three GIOP versions ("Character",
-//! "Wide Character", "Strings and Wide Strings").
+//! Writes and reads strings and wide strings in all transmission code sets and in the three GIOP versions
+//! ("Character", "Wide Character", "Strings and Wide Strings").
 
 use std::borrow::Cow;
 
@@ -17,14 +17,15 @@ const BOM: u16 = 0xFEFF;
 const SWAPPED_BOM: u16 = 0xFFFE;
 
 impl Encoder {
-    /// Writes an IDL `string` in the transmission code set: the length including NUL, the bytes, NUL.
+    /// Writes an IDL `string` in the transmission code set: the length with the NUL, the bytes, and the NUL.
     ///
     /// # Errors
     /// [`EmbeddedNul`](EncodeErrorKind::EmbeddedNul),
-    /// [`CharNotInCodeSet`](EncodeErrorKind::CharNotInCodeSet), [`TooLong`](EncodeErrorKind::TooLong).
+    /// [`CharNotInCodeSet`](EncodeErrorKind::CharNotInCodeSet), [`TooLong`](EncodeErrorKind::TooLong), and
+    /// [`NoCodeSet`](EncodeErrorKind::NoCodeSet) if client and server have no code set in common.
     pub fn put_str(&mut self, text: &str) -> Result<(), EncodeError> {
         match self.code_sets().char {
-            CharSet::Utf8 => self.put_ascii(text),
+            CharSet::Utf8 => self.put_unconverted_str(text),
             set => self.put_str_in(set, text),
         }
     }
@@ -34,17 +35,16 @@ impl Encoder {
     fn put_str_in(&mut self, set: CharSet, text: &str) -> Result<(), EncodeError> {
         match set {
             CharSet::Latin1 if !text.is_ascii() => self.put_latin1(text),
-            CharSet::Latin1 | CharSet::Utf8 => self.put_ascii(text),
+            CharSet::Latin1 | CharSet::Utf8 => self.put_unconverted_str(text),
             CharSet::Converted(set) => self.put_converted(set, text),
         }
     }
 
-    /// Writes a `string` that is not subject to code set conversion: repository ids, operation names,
-    /// addresses.
+    /// Writes a `string` without code set conversion, such as a repository id, operation name or address.
     ///
     /// # Errors
     /// [`EmbeddedNul`](EncodeErrorKind::EmbeddedNul), [`TooLong`](EncodeErrorKind::TooLong).
-    pub fn put_ascii(&mut self, text: &str) -> Result<(), EncodeError> {
+    pub fn put_unconverted_str(&mut self, text: &str) -> Result<(), EncodeError> {
         if text.as_bytes().contains(&0) {
             return Err(EncodeErrorKind::EmbeddedNul.into());
         }
@@ -70,11 +70,12 @@ impl Encoder {
 
     /// Writes an IDL `wstring`.
     ///
-    /// * UTF-16 and UCS-2 in GIOP 1.1: a count of UTF-16 units including NUL, then the units in the byte
-    ///   order of the stream.
-    /// * UTF-16 and UCS-2 in GIOP 1.2: a count of bytes, then the units, big-endian. A byte order mark
-    ///   precedes them only if the first unit looks like one.
-    /// * UCS-4: each character takes four bytes, in the byte order of the stream.
+    /// * UTF-16 and UCS-2 in GIOP 1.1: the number of UTF-16 units including the NUL, then the units in the
+    ///   byte order of the stream.
+    /// * UTF-16 and UCS-2 in GIOP 1.2: the number of bytes, then the units in big-endian order. A byte order
+    ///   mark precedes them only if the first unit looks like a byte order mark.
+    /// * UCS-4: the number of characters including the NUL in GIOP 1.1, and the number of bytes in GIOP 1.2.
+    ///   Each character takes four bytes, in the byte order of the stream.
     ///
     /// # Errors
     /// [`CharNotInCodeSet`](EncodeErrorKind::CharNotInCodeSet) (UCS-2),
@@ -97,7 +98,7 @@ impl Encoder {
             self.put_u16(0);
             return Ok(());
         }
-        // Without the mark, the receiver would drop the first unit, or swap the text.
+        // Otherwise the receiver would take the first unit for a mark, and drop it or swap the text.
         let marked = matches!(text.units().next(), Some(BOM | SWAPPED_BOM));
         self.put_len((units + usize::from(marked)).saturating_mul(2))?;
         if marked {
@@ -107,8 +108,9 @@ impl Encoder {
         Ok(())
     }
 
-    /// Writes an IDL `wchar`: in GIOP 1.1 two aligned bytes, in the byte order of the stream; in GIOP 1.2 a
-    /// length byte and two bytes, big-endian. UCS-4 has four bytes instead, in the byte order of the stream.
+    /// Writes an IDL `wchar`. In GIOP 1.1, it takes two aligned bytes in the byte order of the stream. In
+    /// GIOP 1.2, it takes a length byte and two bytes in big-endian order. In UCS-4, it takes four bytes
+    /// instead of two, in the byte order of the stream.
     ///
     /// # Errors
     /// [`WideInGiop10`](EncodeErrorKind::WideInGiop10), [`NoWideCodeSet`](EncodeErrorKind::NoWideCodeSet).
@@ -135,8 +137,8 @@ impl Encoder {
 }
 
 impl<'a> Decoder<'a> {
-    /// Reads the bytes of a `string` unconverted, without its NUL. A length of 0, which some old ORBs send,
-    /// is the empty string.
+    /// Reads a `string` and returns its bytes without conversion and without the NUL. A length of 0, which
+    /// some old ORBs send, is read as the empty string.
     ///
     /// # Errors
     /// [`EndOfData`](DecodeErrorKind::EndOfData), [`LengthBeyondData`](DecodeErrorKind::LengthBeyondData),
@@ -156,59 +158,63 @@ impl<'a> Decoder<'a> {
     /// Reads like [`read_str_bytes`](Decoder::read_str_bytes), but returns a view of the shared buffer.
     ///
     /// # Errors
-    /// Those of `read_str_bytes`, and [`AllocLimit`](DecodeErrorKind::AllocLimit) without a shared buffer.
+    /// The errors of `read_str_bytes`. Without a shared buffer, the bytes are copied, which can fail with
+    /// [`AllocLimit`](DecodeErrorKind::AllocLimit).
     pub fn read_str_bytes_shared(&mut self) -> Result<Bytes, DecodeError> {
         let bytes = self.read_str_bytes()?;
         let start = self.position.saturating_sub(bytes.len() + 1);
         self.share(start, bytes)
     }
 
-    /// Reads a `string` that is not subject to code set conversion: repository ids, operation names,
-    /// addresses.
+    /// Reads a `string` without code set conversion, such as a repository id, operation name or address.
     ///
     /// # Errors
     /// Those of [`read_str_bytes`](Decoder::read_str_bytes), and
-    /// [`InvalidIdentifier`](DecodeErrorKind::InvalidIdentifier) unless it is UTF-8.
-    pub fn read_str_ascii(&mut self) -> Result<&'a str, DecodeError> {
+    /// [`InvalidIdentifier`](DecodeErrorKind::InvalidIdentifier) if the bytes are not UTF-8.
+    pub fn read_unconverted_str(&mut self) -> Result<&'a str, DecodeError> {
         let bytes = self.read_str_bytes()?;
-        utf8(self, bytes, DecodeErrorKind::InvalidIdentifier)
+        check_utf8(self, bytes, DecodeErrorKind::InvalidIdentifier)
     }
 
-    /// Reads an IDL `string` in the transmission code set, without a copy if that is UTF-8.
-    pub(crate) fn read_string_ref(&mut self) -> Result<Cow<'a, str>, DecodeError> {
+    /// Reads an IDL `string` in the transmission code set. Valid text in UTF-8 is borrowed.
+    pub(crate) fn read_string_cow(&mut self) -> Result<Cow<'a, str>, DecodeError> {
         if self.code_sets().char != CharSet::Utf8 {
             return self.read_string().map(Cow::Owned);
         }
         let bytes = self.read_str_bytes()?;
-        match utf8(self, bytes, DecodeErrorKind::InvalidText) {
+        match check_utf8(self, bytes, DecodeErrorKind::InvalidText) {
             Ok(text) => Ok(Cow::Borrowed(text)),
             Err(error) => decode_leniently(self, bytes, error).map(Cow::Owned),
         }
     }
 
     /// Reads an IDL `string` in the transmission code set. Invalid bytes are an error, unless the
-    /// [context](crate::value::DecodeContext::invalid_text) handles them in another way.
+    /// [context](crate::value::DecodeContext::invalid_text) permits them.
     ///
     /// # Errors
     /// Those of [`read_str_bytes`](Decoder::read_str_bytes), [`InvalidText`](DecodeErrorKind::InvalidText),
     /// [`CharNotInCodeSet`](DecodeErrorKind::CharNotInCodeSet) for bytes that are not a character of a
-    /// converted set, and [`AllocLimit`](DecodeErrorKind::AllocLimit).
+    /// [converted set](CharSet::Converted), [`NoCodeSet`](DecodeErrorKind::NoCodeSet), and
+    /// [`AllocLimit`](DecodeErrorKind::AllocLimit).
     pub fn read_string(&mut self) -> Result<String, DecodeError> {
         let bytes = self.read_str_bytes()?;
         match self.code_sets().char {
-            CharSet::Utf8 => utf8_owned(self, bytes),
-            set => decode_in(self, set, bytes),
+            CharSet::Utf8 => decode_utf8(self, bytes),
+            set => decode_in_set(self, set, bytes),
         }
     }
 
-    /// Reads an IDL `wstring`, see [`Encoder::put_wstr`]. In GIOP 1.2 a byte order mark is honored and
-    /// removed. Without a mark the units are big-endian, whatever the byte order of the stream.
+    /// Reads an IDL `wstring`, whose encoding is described at [`Encoder::put_wstr`]. In GIOP 1.2, a byte
+    /// order mark of UTF-16 or UCS-2 is honored and removed. Without a mark, the units are big-endian,
+    /// whatever the byte order of the stream.
     ///
     /// # Errors
     /// [`WideInGiop10`](DecodeErrorKind::WideInGiop10), [`NoWideCodeSet`](DecodeErrorKind::NoWideCodeSet),
     /// [`InvalidWideText`](DecodeErrorKind::InvalidWideText), [`EmbeddedNul`](DecodeErrorKind::EmbeddedNul),
-    /// [`StringNotTerminated`](DecodeErrorKind::StringNotTerminated) (GIOP 1.1), and those of
-    /// [`read_str_bytes`](Decoder::read_str_bytes).
+    /// [`StringNotTerminated`](DecodeErrorKind::StringNotTerminated) (GIOP 1.1),
+    /// [`CharNotInCodeSet`](DecodeErrorKind::CharNotInCodeSet) (UCS-2),
+    /// [`EndOfData`](DecodeErrorKind::EndOfData), [`LengthBeyondData`](DecodeErrorKind::LengthBeyondData),
+    /// [`AllocLimit`](DecodeErrorKind::AllocLimit).
     pub fn read_wstring(&mut self) -> Result<WString, DecodeError> {
         if wide_code_set(self)? == WCharSet::Ucs4 {
             return conversion::read_ucs_4(self);
@@ -238,8 +244,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Reads an IDL `wchar`, see [`Encoder::put_wchar`]. In GIOP 1.2 two bytes are a unit, and four bytes are
-    /// a byte order mark and a unit.
+    /// Reads an IDL `wchar`, whose encoding is described at [`Encoder::put_wchar`]. In GIOP 1.2, a UTF-16
+    /// unit may be preceded by a byte order mark. It then takes four bytes.
     ///
     /// # Errors
     /// [`WideInGiop10`](DecodeErrorKind::WideInGiop10), [`NoWideCodeSet`](DecodeErrorKind::NoWideCodeSet),
@@ -268,8 +274,8 @@ impl<'a> Decoder<'a> {
 }
 
 #[inline]
-fn utf8_owned<'a>(d: &mut Decoder<'a>, bytes: &'a [u8]) -> Result<String, DecodeError> {
-    match utf8(d, bytes, DecodeErrorKind::InvalidText) {
+fn decode_utf8<'a>(d: &mut Decoder<'a>, bytes: &'a [u8]) -> Result<String, DecodeError> {
+    match check_utf8(d, bytes, DecodeErrorKind::InvalidText) {
         Ok(text) => {
             d.charge(text.len())?;
             Ok(text.to_owned())
@@ -278,54 +284,54 @@ fn utf8_owned<'a>(d: &mut Decoder<'a>, bytes: &'a [u8]) -> Result<String, Decode
     }
 }
 
-/// Converts bytes that are not valid in their code set, as the context demands, or returns `error`.
+/// Converts bytes that are invalid in their code set if the context permits it. Otherwise returns `error`.
 #[cold]
 fn decode_leniently(d: &mut Decoder<'_>, bytes: &[u8], error: DecodeError) -> Result<String, DecodeError> {
     let is_invalid = matches!(error.kind, DecodeErrorKind::InvalidText | DecodeErrorKind::CharNotInCodeSet);
-    let treatment = d.invalid_text();
-    if !is_invalid || treatment == InvalidText::Refuse {
+    let policy = d.invalid_text_policy();
+    if !is_invalid || policy == InvalidText::Refuse {
         return Err(error);
     }
-    // U+FFFD has three bytes in UTF-8.
+    // Each invalid byte may become U+FFFD, which has three bytes in UTF-8.
     d.charge(bytes.len().saturating_mul(3))?;
-    Ok(match (treatment, d.code_sets().char) {
+    Ok(match (policy, d.code_sets().char) {
         (InvalidText::Latin1, _) => bytes.iter().map(|byte| char::from(*byte)).collect(),
-        (_, CharSet::Converted(set)) => set.with_replacement(bytes),
+        (_, CharSet::Converted(set)) => set.decode_lossy(bytes),
         _ => String::from_utf8_lossy(bytes).into_owned(),
     })
 }
 
 // A separate function keeps the UTF-8 path small.
 #[inline(never)]
-fn decode_in<'a>(d: &mut Decoder<'a>, set: CharSet, bytes: &'a [u8]) -> Result<String, DecodeError> {
+fn decode_in_set<'a>(d: &mut Decoder<'a>, set: CharSet, bytes: &'a [u8]) -> Result<String, DecodeError> {
     match set {
         CharSet::Latin1 if !bytes.is_ascii() => {
             let chars = bytes.iter().map(|byte| char::from(*byte));
             d.charge(chars.clone().map(char::len_utf8).sum())?;
             Ok(chars.collect())
         }
-        CharSet::Latin1 | CharSet::Utf8 => utf8_owned(d, bytes),
+        CharSet::Latin1 | CharSet::Utf8 => decode_utf8(d, bytes),
         CharSet::Converted(set) => {
             conversion::decode_converted(d, set, bytes).or_else(|error| decode_leniently(d, bytes, error))
         }
     }
 }
 
-fn utf8<'a>(d: &Decoder<'a>, bytes: &'a [u8], wrong: DecodeErrorKind) -> Result<&'a str, DecodeError> {
+fn check_utf8<'a>(d: &Decoder<'a>, bytes: &'a [u8], wrong: DecodeErrorKind) -> Result<&'a str, DecodeError> {
     str::from_utf8(bytes).map_err(|e| {
         let start = d.position() - bytes.len() - 1;
         DecodeError::new(wrong, start + e.valid_up_to())
     })
 }
 
-/// Returns the replacement for a number that is not a character, if the context allows it.
+/// Returns the replacement for a number that is not a character, if the context permits replacement.
 #[cold]
-pub(super) fn replacement(
+pub(super) fn replacement_char(
     d: &Decoder<'_>,
     wrong: DecodeErrorKind,
     start: usize,
 ) -> Result<char, DecodeError> {
-    match d.invalid_text() {
+    match d.invalid_text_policy() {
         InvalidText::Refuse => Err(DecodeError::new(wrong, start)),
         InvalidText::Replace | InvalidText::Latin1 => Ok(char::REPLACEMENT_CHARACTER),
     }
@@ -341,14 +347,14 @@ fn decode_utf16(
     if !odd.is_empty() {
         return Err(DecodeError::new(DecodeErrorKind::InvalidWideText, start));
     }
-    // A unit becomes at most three bytes of UTF-8.
+    // A UTF-16 unit becomes at most three bytes of UTF-8.
     d.charge(pairs.len().saturating_mul(3))?;
     let mut text = String::with_capacity(pairs.len());
     for c in char::decode_utf16(pairs.iter().map(|pair| unit(*pair))) {
         match c {
             Ok('\0') => return Err(DecodeError::new(DecodeErrorKind::EmbeddedNul, start)),
             Ok(c) => text.push(c),
-            Err(_) => return decode_cut_utf16(d, pairs, unit, start),
+            Err(_) => return decode_lone_surrogates(d, pairs, unit, start),
         }
     }
     if d.code_sets().wchar == Some(WCharSet::Ucs2) && text.chars().any(|c| c > '\u{ffff}') {
@@ -359,7 +365,7 @@ fn decode_utf16(
 
 /// Decodes text that contains a lone half of a surrogate pair.
 #[cold]
-fn decode_cut_utf16(
+fn decode_lone_surrogates(
     d: &Decoder<'_>,
     pairs: &[[u8; 2]],
     unit: fn([u8; 2]) -> u16,
@@ -384,7 +390,7 @@ fn wide_code_set(d: &Decoder<'_>) -> Result<WCharSet, DecodeError> {
     d.code_sets().wchar.ok_or_else(|| d.error(DecodeErrorKind::NoWideCodeSet))
 }
 
-/// Implements the encoding of a type by a method of [`Encoder`], and its decoding by one of [`Decoder`].
+/// Implements the encoding and optionally the decoding of a type by methods of [`Encoder`] and [`Decoder`].
 macro_rules! text_cdr {
     ($($ty:ty, |$text:ident, $e:ident| $put:expr $(, $read:ident, $min_size:literal)?;)*) => {$(
         impl CdrEncode for $ty {

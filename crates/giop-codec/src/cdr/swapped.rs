@@ -1,7 +1,7 @@
-//! Conversion of runs of numbers to the other byte order.
+//! Conversion of runs of numbers from one byte order to the other.
 //!
-//! Numbers of four and eight bytes are swapped in pairs, as one integer of twice the size. Otherwise the
-//! compiler would vectorize the loop, which takes twice the time on 64-bit x86 without later extensions.
+//! Numbers of four or eight bytes are swapped in pairs, as one integer of twice the size. The compiler would
+//! vectorise a loop over single numbers, which takes twice the time on 64-bit x86 without extensions.
 
 use bytes::Bytes;
 
@@ -11,11 +11,10 @@ use super::long_double::LongDouble;
 use super::seq::{Element, Seq};
 use crate::DecodeError;
 
-/// Number of bytes that are zeroed before they are overwritten. They are still in the first-level cache at
-/// the second write.
+/// Number of bytes that are zeroed at a time and overwritten while they are in the first-level cache.
 pub(crate) const TILE_BYTES: usize = 4096;
 
-/// Copies numbers of `1 << width` bytes in the other byte order. Both slices have the same length.
+/// Copies numbers of `1 << width` bytes, each reversed. Both slices must have the same length.
 #[inline]
 pub(crate) fn swap(width: u8, from: &[u8], to: &mut [u8]) {
     match width {
@@ -27,7 +26,7 @@ pub(crate) fn swap(width: u8, from: &[u8], to: &mut [u8]) {
     }
 }
 
-/// Copies as many bytes as both slices have.
+/// Copies as many bytes as the shorter slice has.
 #[inline]
 pub(crate) fn copy(from: &[u8], to: &mut [u8]) {
     let len = from.len().min(to.len());
@@ -37,8 +36,8 @@ pub(crate) fn copy(from: &[u8], to: &mut [u8]) {
 }
 
 impl Decoder<'_> {
-    /// Reads `n` numbers of `1 << width` bytes. Returns them in native order and aligned, as a view of the
-    /// message if possible, else as a copy.
+    /// Reads `n` numbers of `1 << width` bytes. Returns them aligned and in native byte order: as a view of
+    /// the message if possible, and as a copy otherwise.
     pub(crate) fn read_numbers(&mut self, width: u8, n: usize) -> Result<Bytes, DecodeError> {
         let view = match width {
             0 => return self.take_shared(n),
@@ -54,7 +53,7 @@ impl Decoder<'_> {
         let len = n.saturating_mul(1 << width);
         let padded_len = len.saturating_add(pad);
         let mut out: Vec<u8> = Vec::new();
-        // Do not reserve memory for data that is missing: `take` fails below.
+        // If data is missing, no memory is reserved, and `take` fails below.
         if !self.has_contiguous(padded_len)
             || padded_len <= self.remaining() && !reserve_aligned(&mut out, len)
         {
@@ -71,29 +70,29 @@ impl Decoder<'_> {
             let start = out.len();
             out.resize(start + tile.len(), 0);
             let place = out.get_mut(start..).unwrap_or_default();
-            if self.is_foreign() { swap(width, tile, place) } else { copy(tile, place) }
+            if self.is_foreign_order() { swap(width, tile, place) } else { copy(tile, place) }
         }
         Ok(out.into())
     }
 
     #[cold]
     fn read_numbers_as<T: Element>(&mut self, n: usize) -> Result<Bytes, DecodeError> {
-        // A single number that does not fit before a fragment boundary is aligned after it; a run is not.
+        // A single number that does not fit before a fragment boundary is realigned after it; a run is not.
         let out = if n == 1 { vec![self.read_fixed()?] } else { self.read_fixed_vec::<T>(n)? };
         Ok(Seq::from(out).into_bytes())
     }
 }
 
-/// Reserves `len` bytes and returns whether the memory is aligned for all numbers, as that of most
-/// allocators. Unlike a vector of numbers, a `Vec<u8>` becomes [`Bytes`] without a second allocation.
+/// Reserves `len` bytes and returns whether they are aligned for all numbers, as memory of most allocators
+/// is. Unlike a vector of numbers, a `Vec<u8>` becomes [`Bytes`] without a second allocation.
 fn reserve_aligned(out: &mut Vec<u8>, len: usize) -> bool {
     out.try_reserve_exact(len).is_ok()
         && out.as_ptr().align_offset(align_of::<LongDouble>().max(align_of::<u64>())) == 0
 }
 
-/// Swaps numbers of `1 << width` bytes in place.
+/// Reverses the bytes of each number of `1 << width` bytes in place.
 #[inline(never)]
-pub(crate) fn swap_here(width: u8, numbers: &mut [u8]) {
+pub(crate) fn swap_in_place(width: u8, numbers: &mut [u8]) {
     match width {
         0 => {}
         1 => drop(replace_each(numbers, swap_short)),
@@ -124,7 +123,7 @@ fn swap_doubles(from: &[u8], to: &mut [u8]) {
     copy_each(from, to, swap_double);
 }
 
-/// Copies all whole chunks, converted, and returns the remainders of both slices.
+/// Copies and converts all whole groups of `N` bytes, and returns the remainders of both slices.
 #[inline(always)]
 fn copy_each<'a, 'b, const N: usize>(
     from: &'a [u8],
@@ -136,7 +135,7 @@ fn copy_each<'a, 'b, const N: usize>(
     (rest, rest_to)
 }
 
-/// Converts all whole chunks and returns the remainder.
+/// Converts all whole groups of `N` bytes in place, and returns the remainder.
 #[inline(always)]
 fn replace_each<const N: usize>(bytes: &mut [u8], convert: impl Fn([u8; N]) -> [u8; N]) -> &mut [u8] {
     let (chunks, rest) = bytes.as_chunks_mut();
@@ -144,7 +143,8 @@ fn replace_each<const N: usize>(bytes: &mut [u8], convert: impl Fn([u8; N]) -> [
     rest
 }
 
-/// Defines functions that swap a number, or two numbers, which the rotation returns to their places.
+/// Defines functions that reverse the bytes of a number, or of each of two numbers. Reversing two numbers as
+/// one integer also exchanges them. The rotation returns each to its place.
 macro_rules! swap_functions {
     ($($name:ident $integer:ty, $size:literal, $rotation:literal;)*) => {$(
         #[inline(always)]
@@ -177,7 +177,7 @@ mod tests {
                 let mut to = vec![0; len];
                 super::swap(width, from, &mut to);
                 assert_eq!(to, wanted);
-                super::swap_here(width, &mut to);
+                super::swap_in_place(width, &mut to);
                 assert_eq!(to, from);
             }
         }

@@ -8,19 +8,19 @@ use super::code_set_id::CodeSetId;
 use super::converted::ConvertedSet;
 use crate::Version;
 
-/// Transmission code set of `char` and `string` (TCS-C).
+/// The transmission code set of `char` and `string` (TCS-C).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CharSet {
-    /// ISO 8859-1, the default without negotiation.
+    /// ISO 8859-1, which is the default if no code set is negotiated.
     #[default]
     Latin1,
     /// UTF-8.
     Utf8,
-    /// Another set.
+    /// Another code set, or none (see [`CharSet::NOTHING`]).
     Converted(ConvertedSet),
 }
 
-/// Transmission code set of `wchar` and `wstring` (TCS-W).
+/// The transmission code set of `wchar` and `wstring` (TCS-W).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WCharSet {
     /// UTF-16.
@@ -31,17 +31,17 @@ pub enum WCharSet {
     Ucs4,
 }
 
-/// The treatment of a `string` or `wstring` that is not valid in its transmission code set. (A lone half of a
-/// surrogate pair is valid: [`WString`](crate::cdr::WString) preserves it.)
+/// What to do with a `string` or `wstring` that is not valid in its transmission code set. A lone half of a
+/// surrogate pair is valid: [`WString`](crate::cdr::WString) preserves it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InvalidText {
-    /// The text is rejected: `DATA_CONVERSION` minor OMG 1.
+    /// The text is rejected with `DATA_CONVERSION`, minor code OMG 1.
     #[default]
     Refuse,
     /// Each invalid sequence is replaced by U+FFFD.
     Replace,
-    /// All bytes of an invalid `string` are taken as characters of ISO 8859-1. Invalid characters of a
+    /// All bytes of an invalid `string` are read as characters of ISO 8859-1. Invalid characters of a
     /// `wstring` in UCS-4 are replaced by U+FFFD.
     Latin1,
 }
@@ -49,15 +49,14 @@ pub enum InvalidText {
 /// The transmission code sets of a connection ("Code Set Negotiation").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CodeSets {
-    /// For `char` and `string`.
+    /// The code set of `char` and `string`.
     pub char: CharSet,
-    /// For `wchar` and `wstring`; `None` if the peers agreed on none.
+    /// The code set of `wchar` and `wstring`, or `None` if wide text cannot be sent on the connection.
     pub wchar: Option<WCharSet>,
 }
 
 impl CodeSets {
-    /// Returns the code sets without negotiation: ISO 8859-1, and UTF-16 for wide text. GIOP 1.0 has no wide
-    /// text.
+    /// Returns the code sets without negotiation: ISO 8859-1 and, except in GIOP 1.0, UTF-16 for wide text.
     #[inline]
     pub const fn default_for(version: Version) -> CodeSets {
         let wchar = match version {
@@ -67,8 +66,8 @@ impl CodeSets {
         CodeSets { char: CharSet::Latin1, wchar }
     }
 
-    /// Returns the code sets inside an encapsulation. UTF-16 is independent of the connection, because the
-    /// encapsulation may be forwarded on another one.
+    /// Returns the code sets inside an encapsulation. Wide text is UTF-16 whatever the connection uses,
+    /// because the encapsulation may be forwarded on another connection.
     #[inline]
     pub(crate) const fn in_encapsulation(self) -> CodeSets {
         CodeSets { char: self.char, wchar: Some(WCharSet::Utf16) }
@@ -76,12 +75,12 @@ impl CodeSets {
 }
 
 impl CharSet {
-    /// The result of negotiation when client and server have no code set in common: all text is
-    /// `CODESET_INCOMPATIBLE` minor OMG 1.
+    /// The result of a negotiation in which client and server have no code set in common. Sending or
+    /// receiving text then fails with `CODESET_INCOMPATIBLE`, minor code OMG 1.
     pub const NOTHING: Self = Self::Converted(ConvertedSet::NOTHING);
 
-    /// Returns the set with that number in the registry, if this build supports it. The feature `encoding_rs`
-    /// adds further sets.
+    /// Returns the set with this number in the OSF registry, if this build supports it. The feature
+    /// `encoding_rs` adds further sets.
     pub fn from_id(id: CodeSetId) -> Option<Self> {
         match id {
             CodeSetId::ISO_8859_1 => Some(Self::Latin1),
@@ -90,7 +89,7 @@ impl CharSet {
         }
     }
 
-    /// Returns the number in the registry; if there are several, the usual one.
+    /// Returns the number in the OSF registry. If the set has several numbers, returns the usual one.
     pub fn id(self) -> CodeSetId {
         match self {
             Self::Latin1 => CodeSetId::ISO_8859_1,
@@ -109,7 +108,7 @@ impl CharSet {
 }
 
 impl WCharSet {
-    /// Returns the set with that number in the registry.
+    /// Returns the set with this number in the OSF registry, if it is supported.
     pub fn from_id(id: CodeSetId) -> Option<Self> {
         match id.0 {
             0x0001_0109 => Some(Self::Utf16),
@@ -119,7 +118,7 @@ impl WCharSet {
         }
     }
 
-    /// Returns the number in the registry; if there are several, the one that ORBs use.
+    /// Returns the number in the OSF registry. If the set has several numbers, returns the one that ORBs use.
     pub fn id(self) -> CodeSetId {
         match self {
             Self::Utf16 => CodeSetId::UTF_16,
@@ -129,10 +128,10 @@ impl WCharSet {
     }
 }
 
-/// An IDL `char`: one byte of the transmission code set, which is sent and received unconverted.
+/// An IDL `char`: one byte of the transmission code set. It is sent and received without conversion.
 ///
-/// Conversions from and to Rust's `char` interpret it as ISO 8859-1, whatever the transmission code set. If
-/// that is UTF-8, bytes above 0x7F are not characters by themselves, and a receiver may reject them.
+/// Conversions from and to Rust's `char` interpret the byte as ISO 8859-1, whatever the transmission code
+/// set. If that is UTF-8, bytes above 0x7F are not characters by themselves, and a receiver may reject them.
 #[derive(
     Clone,
     Copy,
@@ -161,8 +160,8 @@ pub struct WChar(pub u16);
 #[error("{0}")]
 pub struct CharConversionError(&'static str);
 
-/// Converts `$ty`, of the integer `$unit`, from and to integers and characters. Half of a surrogate pair
-/// becomes U+FFFD.
+/// Implements the conversions of `$ty`, which wraps a `$unit`, from and to integers and characters. Half of a
+/// surrogate pair becomes U+FFFD as a character.
 macro_rules! conversions {
     ($($ty:ident, $unit:ty, $error:literal;)*) => {$(
         impl TryFrom<char> for $ty {

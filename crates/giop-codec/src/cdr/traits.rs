@@ -1,4 +1,4 @@
-//! [`CdrEncode`] and [`CdrDecode`]: the encoding and decoding of a type.
+//! [`CdrEncode`] and [`CdrDecode`]: how values of a type are written and read.
 
 use super::decoder::Decoder;
 use super::encoder::Encoder;
@@ -9,7 +9,8 @@ pub trait CdrEncode {
     /// Writes the value, after the padding that its alignment needs.
     ///
     /// # Errors
-    /// The value has no encoding here: see [`EncodeErrorKind`](crate::EncodeErrorKind).
+    /// The value has no encoding in the encoder's version and code sets; see
+    /// [`EncodeErrorKind`](crate::EncodeErrorKind).
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError>;
 
     /// Writes `items` without a count. Fixed-layout types override this method with
@@ -27,18 +28,18 @@ pub trait CdrEncode {
 
 /// A type that can be decoded from CDR.
 pub trait CdrDecode: Sized {
-    /// Minimum number of bytes of a value on the wire: 0 only for types without members. Counts of sequences
-    /// are checked against it before anything is allocated.
+    /// Minimum number of encoded bytes of a value. It may be 0 only if the type has no members or elements.
+    /// The count of a sequence is checked against this minimum before anything is allocated.
     const MIN_SIZE: usize;
 
-    /// Reads a value, after the padding before it.
+    /// Skips the padding before a value, then reads the value.
     ///
     /// # Errors
-    /// The bytes are not a value of this type: see [`DecodeErrorKind`](crate::DecodeErrorKind).
+    /// The bytes are not a value of this type; see [`DecodeErrorKind`](crate::DecodeErrorKind).
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError>;
 
-    /// Reads `n` values. [`Decoder::read_len`] must have returned `n`. Fixed-layout types override this
-    /// method with [`Decoder::read_fixed_vec`].
+    /// Reads `n` values. The caller must have checked `n` with [`Decoder::read_len`]. Fixed-layout types
+    /// override this method with [`Decoder::read_fixed_vec`].
     ///
     /// # Errors
     /// Those of [`decode`](CdrDecode::decode), and [`AllocLimit`](crate::DecodeErrorKind::AllocLimit).
@@ -65,7 +66,7 @@ pub trait CdrDecode: Sized {
         Ok(slots.map(|slot| slot.unwrap_or_else(|| unreachable!("every slot was filled above"))))
     }
 
-    /// Reads a value into a box. Arrays have no copy on the stack.
+    /// Reads a value into a box. Arrays override this method, so that they are not first built on the stack.
     ///
     /// # Errors
     /// Those of [`decode`](CdrDecode::decode), and [`AllocLimit`](crate::DecodeErrorKind::AllocLimit).

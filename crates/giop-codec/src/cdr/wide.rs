@@ -1,14 +1,14 @@
-//! Lossless wide text: [`WString`] and [`WStr`].
+//! [`WString`] and [`WStr`]: wide text that preserves every UTF-16 unit.
 
 use core::cmp::Ordering;
 use core::fmt::{self, Write as _};
 use std::borrow::Cow;
 
-/// An IDL `wstring`: UTF-16 text, which may contain lone halves of surrogate pairs, as text that Java, C++ or
-/// Windows has split.
+/// An IDL `wstring`: UTF-16 text that may contain lone halves of surrogate pairs. Such halves result when
+/// Java, C++ or Windows programs split text between the two units of a character.
 ///
 /// Every unit is preserved. Text without lone halves is stored as a `String`, so that
-/// [`as_str`](WString::as_str) costs nothing. The order is that of the characters.
+/// [`as_str`](WString::as_str) needs no conversion. Values are ordered by characters, not by units.
 ///
 /// ```
 /// use giop_codec::cdr::WString;
@@ -23,7 +23,7 @@ use std::borrow::Cow;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct WString(Owned);
 
-/// A text has exactly one representation: `Units` holds at least one lone half.
+/// The content of a [`WString`]. `Units` contains a lone half, so that each text has one representation.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Owned {
     Text(String),
@@ -32,7 +32,7 @@ enum Owned {
 
 /// A borrowed [`WString`], or borrowed text that is sent as an IDL `wstring`.
 ///
-/// Clients pass `&str`, `&String` or `&WString` where a stub takes `impl Into<WStr>`; servants get a `WStr`.
+/// A stub that takes `impl Into<WStr>` accepts `&str`, `&String` and `&WString`. Servants get a `WStr`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WStr<'a>(Borrowed<'a>);
 
@@ -48,9 +48,9 @@ enum Borrowed<'a> {
     "wide text has half of a surrogate pair ({unit:#06x}) at unit {at}: `to_string_lossy` replaces it, `units` returns all units"
 )]
 pub struct LoneSurrogate {
-    /// Index of the first one, in UTF-16 units.
+    /// Index of the first lone half, in UTF-16 units.
     pub at: usize,
-    /// The half: 0xD800 to 0xDFFF.
+    /// The lone half, from 0xD800 to 0xDFFF.
     pub unit: u16,
 }
 
@@ -60,7 +60,7 @@ impl WString {
         Self(Owned::Text(text.into()))
     }
 
-    /// Creates a wide string from UTF-16 units, which may include lone halves.
+    /// Creates a wide string from UTF-16 units, which may include lone halves of surrogate pairs.
     pub fn from_units(units: impl IntoIterator<Item = u16>) -> Self {
         let units: Vec<u16> = units.into_iter().collect();
         match String::from_utf16(&units) {
@@ -78,7 +78,7 @@ impl WString {
         }
     }
 
-    /// Returns the text as `str`, without a copy.
+    /// Returns the text as `str` without copying it.
     ///
     /// # Errors
     /// The text contains a lone half of a surrogate pair.
@@ -87,15 +87,15 @@ impl WString {
         self.as_wstr().as_str()
     }
 
-    /// Returns the text with U+FFFD for each lone half of a surrogate pair. Copies only if there is one.
+    /// Returns the text with U+FFFD for each lone half of a surrogate pair. Borrows it if there is none.
     pub fn to_string_lossy(&self) -> Cow<'_, str> {
         self.as_wstr().to_string_lossy()
     }
 
-    /// Converts the text to a `String`, without a copy.
+    /// Converts the text to a `String` without copying it.
     ///
     /// # Errors
-    /// The text itself, if it contains a lone half of a surrogate pair.
+    /// Returns the text unchanged if it contains a lone half of a surrogate pair.
     pub fn into_string(self) -> Result<String, Self> {
         match self.0 {
             Owned::Text(text) => Ok(text),
@@ -132,7 +132,7 @@ impl<'a> WStr<'a> {
         }
     }
 
-    /// Returns the text with U+FFFD for each lone half of a surrogate pair. Copies only if there is one.
+    /// Returns the text with U+FFFD for each lone half of a surrogate pair. Borrows it if there is none.
     pub fn to_string_lossy(self) -> Cow<'a, str> {
         match self.0 {
             Borrowed::Text(text) => Cow::Borrowed(text),
@@ -148,7 +148,7 @@ impl<'a> WStr<'a> {
         })
     }
 
-    /// Returns the text or the units, and the other one empty. Iterators over both then have one type.
+    /// Returns the text and the units, of which one is empty, so that iterators over both have one type.
     fn parts(self) -> (&'a str, &'a [u16]) {
         match self.0 {
             Borrowed::Text(text) => (text, &[]),
@@ -169,7 +169,7 @@ impl<'a> WStr<'a> {
         }
     }
 
-    /// A lone half of a surrogate pair counts as a code point.
+    /// Returns the code points of the text. A lone half of a surrogate pair counts as a code point.
     pub(super) fn code_points(self) -> impl Iterator<Item = u32> + Clone + 'a {
         let (text, units) = self.parts();
         let decoded_units = char::decode_utf16(units.iter().copied())

@@ -8,30 +8,30 @@ use crate::giop::{ContextId, ServiceContext, ServiceContextRef};
 use crate::ior::{put_octets, read_list, read_octets_within};
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
-/// The maximum number of authorization elements in a context; more is `MARSHAL`.
+/// The maximum number of authorization elements in a context. A context with more is rejected with `MARSHAL`.
 pub const MAX_AUTHORIZATION_ELEMENTS: usize = 64;
-/// The maximum length of a token in bytes; longer is `MARSHAL`.
+/// The maximum length of a token. A longer token is rejected with `MARSHAL`.
 const MAX_TOKEN_BYTES: usize = 64 << 10;
 
-/// A message about the caller's identity. A request [establishes](Self::Establish) a context or refers to an
-/// [existing one](Self::InContext). The reply [accepts](Self::Complete) or [rejects](Self::Error) it.
+/// A message about the caller's identity. A request [establishes](Self::Establish) a context or
+/// [refers](Self::InContext) to one. The reply [accepts](Self::Complete) or [rejects](Self::Error) it.
 ///
 /// Source clause: "Common Secure Interoperability / The Security Attribute Service Context Element Protocol"
 /// (`CSI::SASContextBody`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SasContext {
-    /// With a request: establishes a context with the identity of the caller.
+    /// In a request: establishes a context with the identity of the caller.
     Establish(EstablishContext),
-    /// With a reply: the server accepted the context.
+    /// In a reply: the server accepted the context.
     Complete {
         /// The client's number of the context.
         client_context_id: u64,
         /// Whether the server stores the context, so that the client may refer to it.
         stateful: bool,
-        /// The final token of the authentication mechanism; empty for GSSUP.
+        /// The final token of the authentication mechanism, which is empty for GSSUP.
         final_token: Bytes,
     },
-    /// With a reply that is `NO_PERMISSION`: the server rejected the context.
+    /// In a reply with `NO_PERMISSION`: the server rejected the context.
     Error {
         /// The client's number of the context.
         client_context_id: u64,
@@ -40,38 +40,38 @@ pub enum SasContext {
         /// The error token of the mechanism, such as a [`LoginError`](super::gssup::LoginError).
         error_token: Bytes,
     },
-    /// With a request: refers to the context with this number.
+    /// In a request: refers to the existing context with this number.
     InContext {
         /// The client's number of the context.
         client_context_id: u64,
         /// Whether the server may discard the context.
-        discard: bool,
+        may_discard: bool,
     },
 }
 
 /// The identity of the caller (`CSI::EstablishContext`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EstablishContext {
-    /// The client's number of the context; 0 unless the context is stateful.
+    /// The client's number of the context, or 0 if the context is valid only for this request.
     pub client_context_id: u64,
-    /// Rights that an authority certifies.
+    /// Rights of the caller that an authority has certified.
     pub authorization: Vec<AuthorizationElement>,
     /// The identity on whose behalf the client calls.
     pub identity: IdentityToken,
-    /// The client's own identity: a token of the mechanism that the reference names, or empty.
+    /// The client's own identity, as a token of the mechanism in the reference. It may be empty.
     pub authentication: Bytes,
 }
 
 /// A certified right (`CSI::AuthorizationElement`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AuthorizationElement {
-    /// The kind of the contents; `0x4f4d0001` is an X.509 attribute certificate with its chain.
+    /// The kind of the contents. `0x4f4d0001` stands for an X.509 attribute certificate with its chain.
     pub kind: u32,
     /// The contents.
     pub contents: Bytes,
 }
 
-/// The reason why the server rejected a context: major and minor status.
+/// The reason why the server rejected a context, as a major and a minor status.
 ///
 /// Source clause: "Common Secure Interoperability / ContextError Values and Exceptions".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -83,9 +83,9 @@ pub struct ContextFailure {
 }
 
 impl ContextFailure {
-    /// Invalid user or password, invalid certificate, or no right to assert the identity.
+    /// The user, password or certificate is invalid, or the client may not assert the identity.
     pub const INVALID_EVIDENCE: Self = Self { major: 1, minor: 1 };
-    /// A mechanism or form that the server does not accept.
+    /// The server does not accept the mechanism or the form of identity.
     pub const INVALID_MECHANISM: Self = Self { major: 2, minor: 1 };
     /// The request conflicts with the server's policy.
     pub const POLICY_CONFLICT: Self = Self { major: 3, minor: 1 };
@@ -97,15 +97,15 @@ impl SasContext {
     /// Returns the service context to send.
     ///
     /// # Errors
-    /// A part has no encoding, see [`EncodeError`].
+    /// A part has no encoding; see [`EncodeErrorKind`](crate::EncodeErrorKind).
     pub fn to_service_context(&self) -> Result<ServiceContext, EncodeError> {
         ServiceContext::encapsulate(ContextId::SECURITY_ATTRIBUTE_SERVICE, self)
     }
 
-    /// Reads a received service context; `None` if it has another id.
+    /// Reads a received service context. Returns `None` if it has another id.
     ///
     /// # Errors
-    /// The data does not decode, or exceeds the limits.
+    /// The data is malformed or exceeds a limit.
     pub fn from_service_context(context: &ServiceContextRef<'_>) -> Result<Option<Self>, DecodeError> {
         (context.id == ContextId::SECURITY_ATTRIBUTE_SERVICE).then(|| context.value()).transpose()
     }
@@ -138,10 +138,10 @@ impl CdrEncode for SasContext {
                 e.put_i32(failure.minor);
                 put_octets(e, error_token)
             }
-            Self::InContext { client_context_id, discard } => {
+            Self::InContext { client_context_id, may_discard } => {
                 e.put_i16(5);
                 e.put_u64(*client_context_id);
-                e.put_bool(*discard);
+                e.put_bool(*may_discard);
                 Ok(())
             }
         }
@@ -185,7 +185,7 @@ impl CdrDecode for SasContext {
                     error_token: read_octets_within(d, MAX_TOKEN_BYTES)?,
                 }
             }
-            _ => Self::InContext { client_context_id, discard: d.read_bool()? },
+            _ => Self::InContext { client_context_id, may_discard: d.read_bool()? },
         })
     }
 }

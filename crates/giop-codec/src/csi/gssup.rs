@@ -1,6 +1,6 @@
-//! GSSUP: a login with user name and password in a single token.
+//! GSSUP: a login with a user name and password in a single token.
 //!
-//! The password is sent in clear text. It is secret only over TLS.
+//! The token contains the password in clear text. Send it only over TLS.
 //! Source clause: "Common Secure Interoperability / GSSUP" (module `GSSUP`).
 
 use std::fmt;
@@ -12,21 +12,21 @@ use crate::cdr::Encoder;
 use crate::ior::{encapsulation, open_encapsulation_slice, put_octets, read_octets_within};
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
-/// The maximum length of a user name, password or target name; longer is `MARSHAL`.
+/// The maximum length of a user name, password or target name. Longer ones are rejected with `MARSHAL`.
 pub const MAX_NAME_BYTES: usize = 4096;
 
 /// A login: user, password and target (`GSSUP::InitialContextToken`).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
-    /// User name in UTF-8: `user`, or `user@realm`.
+    /// The user name in UTF-8: `user` or `user@realm`.
     pub user: Bytes,
-    /// Password in UTF-8.
+    /// The password in UTF-8.
     pub password: Bytes,
-    /// The realm of the server in its references: an [`ExportedName`](super::ExportedName), or empty.
+    /// The server's realm from its references, an encoded [`ExportedName`](super::ExportedName) or empty.
     pub target: Bytes,
 }
 
-/// Omits the password.
+/// Formats the login without the password.
 impl fmt::Debug for Login {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Login").field("user", &self.user).finish_non_exhaustive()
@@ -34,7 +34,7 @@ impl fmt::Debug for Login {
 }
 
 impl Login {
-    /// Encodes the token: an encapsulation in the frame of RFC 2743, section 3.1.
+    /// Encodes the token: an encapsulation after the header that RFC 2743, section 3.1, defines.
     ///
     /// # Errors
     /// A field is longer than [`MAX_NAME_BYTES`].
@@ -55,10 +55,11 @@ impl Login {
 
     /// Decodes a token that [`to_token`](Self::to_token) or another ORB encoded.
     ///
-    /// JacORB writes lengths of 128 and more with seven bits in a byte. This form is accepted too.
+    /// JacORB writes lengths of 128 or more with seven bits in each byte. This form is accepted too.
     ///
     /// # Errors
-    /// Another mechanism or form (`Malformed`), truncated data, or a field longer than [`MAX_NAME_BYTES`].
+    /// The token is of another mechanism or form ([`Malformed`](DecodeErrorKind::Malformed)), is truncated,
+    /// or has a field that is longer than [`MAX_NAME_BYTES`].
     pub fn from_token(token: &[u8]) -> Result<Self, DecodeError> {
         let malformed = DecodeError::new(DecodeErrorKind::Malformed, 0);
         let rest = token.strip_prefix(&[0x60]).ok_or(malformed)?;
@@ -77,7 +78,7 @@ impl Login {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LoginError {
-    /// The reason is not given.
+    /// The server gives no reason.
     Unspecified,
     /// The user is unknown.
     NoUser,
@@ -90,10 +91,10 @@ pub enum LoginError {
 }
 
 impl LoginError {
-    /// Encodes the error token of a context.
+    /// Encodes the reason as an error token.
     ///
     /// # Errors
-    /// None at present.
+    /// It never fails at present.
     pub fn to_token(self) -> Result<Bytes, EncodeError> {
         encapsulation(|e| {
             e.put_u32(match self {
@@ -107,7 +108,7 @@ impl LoginError {
         })
     }
 
-    /// Decodes an error token of a context.
+    /// Decodes an error token.
     ///
     /// # Errors
     /// The token ends early.
@@ -151,7 +152,7 @@ fn split_der_length(token: &[u8]) -> Option<(usize, &[u8])> {
     Some((bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)), rest))
 }
 
-/// The form of JacORB: seven bits in a byte, with the highest bit set in all but the last one.
+/// Splits off a length of JacORB: seven bits in each byte, and the highest bit set in all but the last.
 #[cold]
 fn split_jacorb_length(token: &[u8]) -> Option<(usize, &[u8])> {
     let mut length = 0;

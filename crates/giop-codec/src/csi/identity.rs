@@ -7,7 +7,7 @@ use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::ior::{encapsulation, open_encapsulation_slice, put_octets, read_octets_within};
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
-/// The maximum length of an identity in bytes; longer is `MARSHAL`.
+/// The maximum length of an identity. A longer identity is rejected with `MARSHAL`.
 const MAX_IDENTITY_BYTES: usize = 64 << 10;
 
 /// The forms of identity that a server accepts (`CSI::IdentityTokenType`), as bits.
@@ -15,7 +15,7 @@ const MAX_IDENTITY_BYTES: usize = 64 << 10;
 pub struct IdentityTypes(pub u32);
 
 impl IdentityTypes {
-    /// Only absent identities.
+    /// No bits: a client can send only an absent identity.
     pub const ABSENT: Self = Self(0);
     /// Anonymous callers.
     pub const ANONYMOUS: Self = Self(1);
@@ -26,9 +26,9 @@ impl IdentityTypes {
     /// Distinguished names.
     pub const DISTINGUISHED_NAME: Self = Self(8);
 
-    /// Returns the forms in either of both.
+    /// Returns the forms that are in `self` or `other`.
     #[must_use]
-    pub const fn and(self, other: Self) -> Self {
+    pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
@@ -40,7 +40,7 @@ impl IdentityTypes {
 
 /// The identity on whose behalf the sender of a request calls.
 ///
-/// Accept it only from a trusted sender that is authenticated by TLS or a login.
+/// A server must accept it only from a trusted sender that is authenticated by TLS or a login.
 /// Source clause: "Common Secure Interoperability / Identity Token Types" (`CSI::IdentityToken`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -52,16 +52,16 @@ pub enum IdentityToken {
     Anonymous,
     /// A principal by its name.
     PrincipalName(ExportedName),
-    /// The subject of the first of these certificates: an ASN.1 sequence of X.509 certificates, in DER.
+    /// An ASN.1 sequence of X.509 certificates, in DER. The identity is the subject of the first certificate.
     X509CertChain(Bytes),
     /// An X.501 distinguished name, in DER.
     DistinguishedName(Bytes),
-    /// An unknown form: its number and content.
+    /// The number and content of an unknown form.
     Other(u32, Bytes),
 }
 
 impl IdentityToken {
-    /// Returns the bit of the form; an absent identity has none.
+    /// Returns the form of the identity as a bit. An absent identity has no bit.
     pub const fn form(&self) -> IdentityTypes {
         match self {
             Self::Absent => IdentityTypes::ABSENT,
@@ -74,12 +74,13 @@ impl IdentityToken {
     }
 }
 
-/// Writes a `sequence<octet>` that contains the encapsulation of another: the form of names and certificates.
+/// Writes `bytes` like a name or certificate, as an encapsulated `sequence<octet>` in a `sequence<octet>`.
 fn put_wrapped(e: &mut Encoder, bytes: &[u8]) -> Result<(), EncodeError> {
     put_octets(e, &encapsulation(|e| put_octets(e, bytes))?)
 }
 
-/// Reads the output of [`put_wrapped`]. Some ORBs write only the content, which begins with `first`.
+/// Reads the output of [`put_wrapped`]. Also accepts the bytes without the encapsulation, which some ORBs
+/// omit, if they begin with `first`.
 fn read_wrapped(d: &mut Decoder<'_>, first: u8) -> Result<Bytes, DecodeError> {
     let bytes = read_octets_within(d, MAX_IDENTITY_BYTES)?;
     if bytes.first() == Some(&first) {

@@ -11,9 +11,9 @@ use crate::ior::{
 };
 use crate::{DecodeError, EncodeError};
 
-/// The maximum number of mechanisms, and of elements of the lists in each; more is `MARSHAL`.
+/// The maximum number of mechanisms, authorities and naming mechanisms. More are rejected with `MARSHAL`.
 pub const MAX_MECHANISMS: usize = 64;
-/// The maximum number of addresses of a mechanism; more is `MARSHAL`.
+/// The maximum number of addresses of a mechanism. More are rejected with `MARSHAL`.
 pub const MAX_ADDRESSES: usize = 64;
 
 /// Security features that a server supports or requires, as bits.
@@ -43,16 +43,16 @@ impl AssociationOptions {
     pub const NO_DELEGATION: Self = Self(128);
     /// The server may use the client's credentials for other calls.
     pub const SIMPLE_DELEGATION: Self = Self(256);
-    /// As in `SIMPLE_DELEGATION`, together with the credentials of all intermediate servers.
+    /// The server may use the client's and all intermediate servers' credentials for other calls.
     pub const COMPOSITE_DELEGATION: Self = Self(512);
     /// The client asserts an identity other than its own.
     pub const IDENTITY_ASSERTION: Self = Self(1024);
     /// The client proves that it may assert an identity.
     pub const DELEGATION_BY_CLIENT: Self = Self(2048);
 
-    /// Returns the features in either of both.
+    /// Returns the features that are in `self` or `other`.
     #[must_use]
-    pub const fn and(self, other: Self) -> Self {
+    pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
@@ -62,7 +62,7 @@ impl AssociationOptions {
     }
 }
 
-/// The data of `TAG_CSI_SEC_MECH_LIST`: mechanisms, of which a client uses the first one that it supports.
+/// The data of `TAG_CSI_SEC_MECH_LIST`: a list of mechanisms. A client uses the first one that it supports.
 ///
 /// Source clause: "Common Secure Interoperability / TAG_CSI_SEC_MECH_LIST" (`CSIIOP::CompoundSecMechList`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,8 +73,8 @@ pub struct CompoundSecMechList {
     pub mechanisms: Vec<CompoundSecMech>,
 }
 
-/// Three layers of security: transport, client authentication, and asserted identity
-/// (`CSIIOP::CompoundSecMech`). By default nothing is required.
+/// One mechanism, with three layers: transport, client authentication, and asserted identity
+/// (`CSIIOP::CompoundSecMech`). By default, nothing is required.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompoundSecMech {
     /// The features that all layers together must provide.
@@ -91,12 +91,12 @@ pub struct CompoundSecMech {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TransportMechanism {
-    /// No mechanism: the address of the profile.
+    /// No security. The address is that of the profile.
     #[default]
     None,
     /// TLS at these addresses.
     Tls(TlsSecTrans),
-    /// Another mechanism, or one that does not decode: clients cannot use it.
+    /// An unknown or malformed mechanism, which clients cannot use.
     Other(TaggedComponent),
 }
 
@@ -107,44 +107,44 @@ pub struct TlsSecTrans {
     pub supports: AssociationOptions,
     /// The features that the server requires.
     pub requires: AssociationOptions,
-    /// The addresses, at most [`MAX_ADDRESSES`], in place of that of the profile.
+    /// At most [`MAX_ADDRESSES`] addresses, which replace the address of the profile.
     pub addresses: Vec<TransportAddress>,
 }
 
-/// Host and port (`CSIIOP::TransportAddress`).
+/// A host and port (`CSIIOP::TransportAddress`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TransportAddress {
-    /// A name or an IP address; if empty, the host of the profile.
+    /// A name or an IP address. If empty, it stands for the host of the profile.
     pub host: String,
     /// A TCP port.
     pub port: u16,
 }
 
-/// Client authentication above the transport (`CSIIOP::AS_ContextSec`); by default none is required.
+/// Client authentication above the transport (`CSIIOP::AS_ContextSec`). By default, none is required.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AsContextSec {
     /// The features that the server supports:
-    /// [`ESTABLISH_TRUST_IN_CLIENT`](AssociationOptions::ESTABLISH_TRUST_IN_CLIENT), or none.
+    /// [`ESTABLISH_TRUST_IN_CLIENT`](AssociationOptions::ESTABLISH_TRUST_IN_CLIENT) or none.
     pub supports: AssociationOptions,
     /// The features that the server requires.
     pub requires: AssociationOptions,
-    /// The mechanism, such as [`Oid::GSSUP`]; empty if none is supported.
+    /// The mechanism, such as [`Oid::GSSUP`]. It is empty if none is supported.
     pub mechanism: Oid,
-    /// The realm, in the form of an [`ExportedName`](super::ExportedName); may be empty.
+    /// The realm of the server, as an encoded [`ExportedName`](super::ExportedName). It may be empty.
     pub target_name: Bytes,
 }
 
-/// The identities that a client may assert, and their evidence (`CSIIOP::SAS_ContextSec`).
+/// The identities and rights that a client may assert (`CSIIOP::SAS_ContextSec`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SasContextSec {
-    /// The features that the server supports: [`IDENTITY_ASSERTION`](AssociationOptions::IDENTITY_ASSERTION)
-    /// and [`DELEGATION_BY_CLIENT`](AssociationOptions::DELEGATION_BY_CLIENT).
+    /// The features that the server supports: [`IDENTITY_ASSERTION`](AssociationOptions::IDENTITY_ASSERTION),
+    /// [`DELEGATION_BY_CLIENT`](AssociationOptions::DELEGATION_BY_CLIENT), both, or none.
     pub supports: AssociationOptions,
     /// The features that the server requires.
     pub requires: AssociationOptions,
-    /// The authorities whose certificates of rights the server accepts.
+    /// The authorities that may certify rights of the caller.
     pub authorities: Vec<ServiceConfiguration>,
-    /// The mechanisms whose exported names the server accepts.
+    /// The mechanisms whose [exported names](super::ExportedName) the server accepts.
     pub naming_mechanisms: Vec<Oid>,
     /// The forms of identity that the server accepts.
     pub identity_types: IdentityTypes,
@@ -153,7 +153,7 @@ pub struct SasContextSec {
 /// An authority that certifies rights (`CSIIOP::ServiceConfiguration`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ServiceConfiguration {
-    /// The kind of the name.
+    /// The kind of name.
     pub syntax: u32,
     /// The name.
     pub name: Bytes,
@@ -248,7 +248,7 @@ impl CdrEncode for TlsSecTrans {
         e.put_u16(self.requires.0);
         e.put_len(self.addresses.len())?;
         for address in &self.addresses {
-            e.put_ascii(&address.host)?;
+            e.put_unconverted_str(&address.host)?;
             e.put_u16(address.port);
         }
         Ok(())
@@ -262,37 +262,36 @@ impl CdrDecode for TlsSecTrans {
         let supports = AssociationOptions(d.read_u16()?);
         let requires = AssociationOptions(d.read_u16()?);
         let addresses = read_list(d, 6, MAX_ADDRESSES, |d| {
-            Ok(TransportAddress { host: String::from(d.read_str_ascii()?), port: d.read_u16()? })
+            Ok(TransportAddress { host: String::from(d.read_unconverted_str()?), port: d.read_u16()? })
         })?;
         Ok(Self { supports, requires, addresses })
     }
 }
 
 impl TaggedComponent {
-    /// `TAG_CSI_SEC_MECH_LIST`: the security that the server supports and requires.
+    /// Creates the component `TAG_CSI_SEC_MECH_LIST` with this list.
     ///
     /// # Errors
-    /// A host name contains a NUL, or a list has more elements than a ulong can count.
+    /// A host name contains a NUL, or a list has more than 2^32 - 1 elements.
     pub fn csi_mechanisms(list: &CompoundSecMechList) -> Result<Self, EncodeError> {
         Ok(Self { tag: ComponentTag::CSI_SEC_MECH_LIST, data: encapsulation(|e| list.encode(e))? })
     }
 
-    /// Returns the security that the server supports and requires.
+    /// Returns the list in a `TAG_CSI_SEC_MECH_LIST`. `None` for another or a malformed component.
     pub fn as_csi_mechanisms(&self) -> Option<CompoundSecMechList> {
         self.read(ComponentTag::CSI_SEC_MECH_LIST, CompoundSecMechList::decode)
     }
 }
 
 impl IiopProfile {
-    /// Returns the security that the server supports and requires; `None` if the component is missing or does
-    /// not decode.
+    /// Returns the list of mechanisms that the server publishes. `None` if it is missing or malformed.
     pub fn csi_mechanisms(&self) -> Option<CompoundSecMechList> {
         self.component(ComponentTag::CSI_SEC_MECH_LIST)?.as_csi_mechanisms()
     }
 
-    /// Returns host and port for TLS: those of `TAG_SSL_SEC_TRANS`, or without that component, the first
-    /// address in a mechanism of CSIv2, as application servers publish it. `None` if there is no port. The
-    /// host has no brackets, as in [`addresses`](Self::addresses).
+    /// Returns the host and port for TLS. They are from `TAG_SSL_SEC_TRANS` if that component exists, and
+    /// otherwise the first TLS address in `TAG_CSI_SEC_MECH_LIST`, which application servers publish. `None`
+    /// if there is no port. An IPv6 address has no brackets, as in [`addresses`](Self::addresses).
     pub fn secure_address(&self) -> Option<(String, u16)> {
         if let Some(ssl) = self.ssl() {
             return (ssl.port != 0).then(|| (without_brackets(self.host.clone()), ssl.port));

@@ -1,4 +1,4 @@
-//! Object identifiers of mechanisms, and names exported by mechanisms.
+//! Object identifiers of security mechanisms, and the names of users and realms that mechanisms define.
 
 use std::fmt;
 
@@ -11,11 +11,10 @@ use bytes::Bytes;
 pub struct Oid(Bytes);
 
 impl Oid {
-    /// GSSUP, a user name with a password: 2.23.130.1.1.1.
+    /// The identifier of GSSUP, the mechanism with user name and password: 2.23.130.1.1.1.
     pub const GSSUP: Self = Self(Bytes::from_static(&[0x06, 0x06, 0x67, 0x81, 0x02, 0x01, 0x01, 0x01]));
 
-    /// Creates an identifier from any bytes, without a check. Two identifiers are equal if their bytes are
-    /// equal.
+    /// Creates an identifier from bytes, which are not checked.
     pub const fn new(der: Bytes) -> Self {
         Self(der)
     }
@@ -26,7 +25,7 @@ impl Oid {
     }
 }
 
-/// Formats as `2.23.130.1.1.1`, or in hexadecimal digits if it is not a valid object identifier.
+/// Formats the identifier as `2.23.130.1.1.1`, or in hexadecimal digits if it is invalid or very long.
 impl fmt::Debug for Oid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(arcs) = arcs(&self.0) else {
@@ -39,7 +38,7 @@ impl fmt::Debug for Oid {
     }
 }
 
-/// Returns the numbers of an object identifier, if it is valid.
+/// Returns the numbers of an object identifier. `None` if it is invalid or has 128 bytes or more.
 fn arcs(der: &[u8]) -> Option<Vec<u64>> {
     let [0x06, length, content @ ..] = der else { return None };
     if usize::from(*length) != content.len() || *length >= 0x80 || content.last()? & 0x80 != 0 {
@@ -64,23 +63,23 @@ fn arcs(der: &[u8]) -> Option<Vec<u64>> {
 
 /// A name, such as a user or a realm, and the mechanism that defines its meaning.
 ///
-/// The form of RFC 2743, section 3.2: 04 01, two bytes with the length of the object identifier, the
-/// identifier, four bytes with the length of the name, the name.
+/// It is encoded as RFC 2743, section 3.2, requires. The bytes 04 01 are followed by the length of the object
+/// identifier in two bytes, the identifier, the length of the name in four bytes, and the name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ExportedName {
     /// The mechanism.
     pub mechanism: Oid,
-    /// The name; UTF-8 for GSSUP.
+    /// The name. In GSSUP, it is UTF-8.
     pub name: Bytes,
 }
 
 impl ExportedName {
-    /// Creates a name of GSSUP: a user, `user@realm`, or the realm of a server, `@realm`.
+    /// Creates a name for GSSUP: a user (`user` or `user@realm`), or the realm of a server (`@realm`).
     pub fn gssup(name: &str) -> Self {
         Self { mechanism: Oid::GSSUP, name: Bytes::copy_from_slice(name.as_bytes()) }
     }
 
-    /// Encodes the name; `None` if the mechanism or the name is too long.
+    /// Encodes the name. Returns `None` if the mechanism or the name is too long.
     pub fn to_octets(&self) -> Option<Bytes> {
         let (oid, name) = (self.mechanism.as_der(), &self.name);
         let mut bytes = Vec::with_capacity(8 + oid.len() + name.len());
@@ -92,7 +91,7 @@ impl ExportedName {
         Some(bytes.into())
     }
 
-    /// Decodes a name; `None` if the bytes are not in this form, or more bytes follow.
+    /// Decodes a name. Returns `None` if the bytes are not in this form, or if more bytes follow.
     pub fn from_octets(bytes: &[u8]) -> Option<Self> {
         let rest = bytes.strip_prefix(&[0x04, 0x01])?;
         let (length, rest) = rest.split_first_chunk::<2>()?;
@@ -104,7 +103,7 @@ impl ExportedName {
         Some(Self { mechanism: Oid::new(Bytes::copy_from_slice(oid)), name: Bytes::copy_from_slice(name) })
     }
 
-    /// Returns the name if its mechanism is GSSUP and it is UTF-8.
+    /// Returns the name if its mechanism is GSSUP and the name is valid UTF-8.
     pub fn as_gssup(&self) -> Option<&str> {
         if self.mechanism != Oid::GSSUP {
             return None;

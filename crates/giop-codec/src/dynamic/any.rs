@@ -1,4 +1,4 @@
-//! Anys and trees of values, and the location of faults in anys.
+//! Conversion of anys to trees of values ([`Dynamic`]) and back, and the location of faults in anys.
 
 use super::program::{Program, locate_in_any};
 use super::{DynError, DynErrorKind, Dynamic};
@@ -8,20 +8,19 @@ use crate::typecode::TypeCode;
 use crate::walk::canonical_encoder;
 
 impl Any {
-    /// Reads a value like [`decode_value`](Any::decode_value), and reports the location of an error in the
-    /// value.
+    /// Reads a value like [`decode_value`](Any::decode_value), but an error tells which part is invalid.
     ///
     /// # Errors
-    /// [`Decode`](crate::dynamic::DynErrorKind::Decode), with the path.
+    /// [`Decode`](crate::dynamic::DynErrorKind::Decode), with the path to the fault.
     pub fn decode_value_with_path(code: &TypeCode, d: &mut Decoder<'_>) -> Result<Any, DynError> {
         let bookmark = d.bookmark();
         Any::decode_value(code, d).map_err(|error| locate_in_any(&Program::of(code), d, bookmark, error))
     }
 
-    /// Writes the value like [`encode_value`](Any::encode_value), and reports which part has no encoding.
+    /// Writes the value like [`encode_value`](Any::encode_value), but an error tells which part is at fault.
     ///
     /// # Errors
-    /// [`Encode`](crate::dynamic::DynErrorKind::Encode), with the path.
+    /// [`Encode`](crate::dynamic::DynErrorKind::Encode), with the path to the part.
     pub fn encode_value_with_path(&self, e: &mut Encoder) -> Result<(), DynError> {
         self.encode_value(e).map_err(|error| {
             let mut unused = Encoder::new(e.order(), e.version());
@@ -33,8 +32,8 @@ impl Any {
         })
     }
 
-    /// Checks text, ordinals and bounds of text, which are not checked when a value is received. Always
-    /// succeeds for a locally created value. Copies nothing.
+    /// Checks everything that is not checked when a value is received: text, bounds of text, and ordinals.
+    /// Succeeds for every value that was created locally. Copies nothing.
     ///
     /// # Errors
     /// [`Decode`](crate::dynamic::DynErrorKind::Decode), with the path to the fault.
@@ -43,20 +42,19 @@ impl Any {
         Program::of(self.type_code()).validate(&mut d).map(drop)
     }
 
-    /// Returns the value as a tree. Numbers in long sequences are views of the any's memory.
+    /// Returns the value as a tree. Sequences of numbers may be views of the any's memory.
     ///
     /// # Errors
-    /// [`Decode`](crate::dynamic::DynErrorKind::Decode), with the path: the value is invalid, or has more
-    /// parts than the limit for its size permits.
+    /// [`Decode`](crate::dynamic::DynErrorKind::Decode), with the path to the fault, if the value is invalid
+    /// or the tree would exceed the memory limit for its size.
     pub fn to_dynamic(&self) -> Result<Dynamic, DynError> {
         Program::of(self.type_code()).decode(&mut self.decoder())
     }
 
-    /// Creates an any of the value of a tree.
+    /// Creates an any from a tree.
     ///
     /// # Errors
-    /// The tree does not match its type, a value has no encoding (see [`Program::encode`]), or an any cannot
-    /// hold it.
+    /// Those of [`Program::encode`], and [`Decode`](DynErrorKind::Decode) if an any cannot hold the value.
     pub fn from_dynamic(value: &Dynamic) -> Result<Any, DynError> {
         let mut e = canonical_encoder();
         e.record_next_context();

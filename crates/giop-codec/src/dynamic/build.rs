@@ -1,4 +1,4 @@
-//! Default values, as the standard defines them for a `DynAny` created from a type code.
+//! Default values of types, as the standard defines them for a `DynAny` that is created from a type code.
 
 use std::collections::HashSet;
 
@@ -6,21 +6,20 @@ use super::{Decimal, DynError, DynErrorKind, Dynamic, Items, Step, UnionValue, V
 use crate::any::Any;
 use crate::cdr::{Char, LongDouble, WChar};
 use crate::ior::Ior;
-use crate::typecode::{Body, Index, Labels, Member, NamedType, Node, Nodes, TcKind, TypeCode, Union};
+use crate::typecode::{Body, Index, LabelEncoding, Member, NamedType, Node, Nodes, TcKind, TypeCode, Union};
 
 pub(super) const MAX_DEPTH: usize = crate::cdr::MAX_DEPTH as usize;
 
-/// The maximum memory of a default value in bytes, counted roughly. Also the maximum by which a sequence
-/// grows at a time.
-pub(super) const MAX_SIZE: usize = 64 << 20;
+/// The approximate maximum of memory for a default value, and for elements that are added to a sequence.
+pub(super) const MAX_BYTES: usize = 64 << 20;
 
 impl Dynamic {
-    /// Returns the default value of a type: zeros, empty texts and sequences, nil references, null values,
-    /// the first enumerator, the first member of a union.
+    /// Returns the default value of a type. It consists of zeros, empty strings and sequences, nil
+    /// references, null value types, first enumerators, and first members of unions.
     ///
     /// # Errors
-    /// [`Inconsistent`](DynErrorKind::Inconsistent): the type has no values outside of its process, or
-    /// contains itself without end. [`Limit`](DynErrorKind::Limit): its arrays would take more than 64 MiB.
+    /// [`Inconsistent`](DynErrorKind::Inconsistent) if the type is incomplete, has no default value or has
+    /// over 64 levels. [`Limit`](DynErrorKind::Limit) if the value would take more than 64 MiB.
     pub fn default_of(code: &TypeCode) -> Result<Dynamic, DynError> {
         let value = default_value(&code.nodes, code.root)?;
         Ok(Dynamic { code: code.clone(), value, graph: ValueGraph::default() })
@@ -31,15 +30,15 @@ pub(super) fn default_value(nodes: &Nodes, index: Index) -> Result<Value, DynErr
     sized_default(nodes, index).map(|(value, _)| value)
 }
 
-/// Returns the default value of a type, and its memory in bytes, counted roughly.
+/// Returns the default value of a type, and the approximate size in bytes of the value in memory.
 pub(super) fn sized_default(nodes: &Nodes, index: Index) -> Result<(Value, usize), DynError> {
-    let mut defaults = Defaults { nodes, remaining: MAX_SIZE };
+    let mut defaults = Defaults { nodes, remaining_bytes: MAX_BYTES };
     let value = defaults.value(index, 0)?;
-    Ok((value, MAX_SIZE - defaults.remaining))
+    Ok((value, MAX_BYTES - defaults.remaining_bytes))
 }
 
-/// Returns a discriminator that selects the member: its label, or, for the default member, a value that is
-/// not the label of another member.
+/// Returns a discriminator that selects the member with this index. For the default member, it is a value
+/// that is not the label of another member.
 pub(super) fn discriminator_for(nodes: &Nodes, union: &Union, member: usize) -> Option<i64> {
     if union.default != u32::try_from(member).ok() {
         return union.members.get(member).map(|member| member.label);
@@ -49,19 +48,19 @@ pub(super) fn discriminator_for(nodes: &Nodes, union: &Union, member: usize) -> 
 
 /// Returns a discriminator that is not the label of a member.
 pub(super) fn unlabelled(nodes: &Nodes, union: &Union) -> Option<i64> {
-    let labels = Labels::of_node(nodes, union.discriminator)?;
+    let labels = LabelEncoding::of_node(nodes, union.discriminator)?;
     let default = union.default.map(|default| default as usize);
     let labelled = union.members.iter().enumerate().filter(|(at, _)| Some(*at) != default);
     let used: HashSet<i64> = labelled.map(|(_, member)| member.label).collect();
-    // Values nearest to zero first: zero is a discriminator of each type. The search ends, because there are
-    // more candidates than labels, or the type has no more values.
+    // Every discriminator type has the value zero: try the values from zero upwards, then from -1 downwards.
+    // The search ends because there are more candidates than labels, or the type has no further value.
     let mut candidates = (0..)
-        .take_while(|label| labels.has(*label))
-        .chain((1..).map(|label: i64| -label).take_while(|label| labels.has(*label)));
+        .take_while(|label| labels.is_valid(*label))
+        .chain((1..).map(|label: i64| -label).take_while(|label| labels.is_valid(*label)));
     candidates.find(|label| !used.contains(label))
 }
 
-/// Returns a label as a value of the discriminator's type.
+/// Returns a label as a value of the discriminator's type, which is at `index`.
 pub(super) fn discriminator_value(nodes: &Nodes, index: Index, label: i64) -> Value {
     match nodes.at(nodes.unaliased(index)) {
         Node::Basic(TcKind::Boolean) => Value::Boolean(label != 0),
@@ -78,6 +77,7 @@ pub(super) fn discriminator_value(nodes: &Nodes, index: Index, label: i64) -> Va
     }
 }
 
+/// Returns a discriminator's value as a label. `None` if its type cannot be that of a discriminator.
 pub(super) fn label_of(value: &Value) -> Option<i64> {
     Some(match value {
         Value::Boolean(value) => i64::from(*value),
@@ -94,21 +94,23 @@ pub(super) fn label_of(value: &Value) -> Option<i64> {
     })
 }
 
+/// Builds a default value.
 struct Defaults<'a> {
     nodes: &'a Nodes,
-    remaining: usize,
+    /// The number of bytes that the value may still take.
+    remaining_bytes: usize,
 }
 
 impl Defaults<'_> {
     fn charge(&mut self, size: usize) -> Result<(), DynError> {
-        let too_large = || DynErrorKind::Limit("the default value takes over 64 MiB");
-        self.remaining = self.remaining.checked_sub(size).ok_or_else(too_large)?;
+        let too_large = || DynErrorKind::Limit("the default value would take more than 64 MiB");
+        self.remaining_bytes = self.remaining_bytes.checked_sub(size).ok_or_else(too_large)?;
         Ok(())
     }
 
     fn value(&mut self, index: Index, depth: usize) -> Result<Value, DynError> {
         if depth > MAX_DEPTH {
-            return Err(DynErrorKind::Inconsistent("a value of the type would be infinite").into());
+            return Err(DynErrorKind::Inconsistent("values of the type would be nested too deeply").into());
         }
         self.charge(size_of::<Value>())?;
         let nodes = self.nodes;
@@ -123,7 +125,7 @@ impl Defaults<'_> {
             Node::Array { element, length } => {
                 Value::Items(Box::new(self.array(*element, *length as usize, depth)?))
             }
-            Node::Recursive(_) => return Err(DynErrorKind::Inconsistent("the type is incomplete").into()),
+            Node::Placeholder(_) => return Err(DynErrorKind::Inconsistent("the type is incomplete").into()),
             Node::Named(NamedType { kind, body, .. }) => match body {
                 Body::Members(members) => {
                     let values = members.iter().map(|member| self.member(member, depth));
@@ -139,7 +141,7 @@ impl Defaults<'_> {
                 Body::Value(_) | Body::Content(_) => Value::Node(None),
                 Body::Opaque => match kind {
                     TcKind::AbstractInterface => Value::Node(None),
-                    TcKind::Native | TcKind::LocalInterface => return Err(local_type()),
+                    TcKind::Native | TcKind::LocalInterface => return Err(no_default()),
                     _ => Value::Object(Box::new(Ior::nil())),
                 },
             },
@@ -147,7 +149,7 @@ impl Defaults<'_> {
     }
 
     fn member(&mut self, member: &Member, depth: usize) -> Result<Value, DynError> {
-        let value = self.value(member.kind, depth + 1);
+        let value = self.value(member.ty, depth + 1);
         value.map_err(|error| error.inside(Step::Member((*member.name).into())))
     }
 
@@ -173,8 +175,8 @@ impl Defaults<'_> {
     }
 }
 
-fn local_type() -> DynError {
-    DynErrorKind::Inconsistent("the type has no values outside of its process").into()
+fn no_default() -> DynError {
+    DynErrorKind::Inconsistent("the type has no default value").into()
 }
 
 impl From<Any> for Value {
@@ -194,7 +196,7 @@ macro_rules! basic_values {
         )*
 
         impl Value {
-            /// Returns the kind of a value if the kind fully describes its type.
+            /// Returns the kind of the value's type, if the kind fully describes the type.
             pub(super) fn basic_kind(&self) -> Option<TcKind> {
                 Some(match self {
                     $(Value::$variant(_) => TcKind::$variant,)*
@@ -213,7 +215,7 @@ macro_rules! basic_values {
                 TcKind::Null | TcKind::Void => Value::Void,
                 TcKind::Any => Value::Any(Box::default()),
                 TcKind::TypeCode => Value::TypeCode(Box::default()),
-                _ => return Err(local_type()),
+                _ => return Err(no_default()),
             })
         }
     };

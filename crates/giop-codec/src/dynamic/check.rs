@@ -1,20 +1,23 @@
-//! Checks that a tree is a value of its type.
+//! The check whether a tree of values matches its type.
 
 use bytes::Bytes;
 
 use super::build::MAX_DEPTH;
 use super::{DynError, DynErrorKind, Dynamic, Items, Step, Value, ValueGraph, ValueNode};
 use crate::cdr::BoundedContent;
-use crate::typecode::{Body, Index, Labels, NamedType, Node, Nodes, TcKind, TypeCode, Typed, ValueModifier};
-use crate::value::{BYTES, ValueBase, ValueForm};
+use crate::typecode::{
+    Body, Index, LabelEncoding, NamedType, Node, Nodes, TcKind, TypeCode, Typed, ValueModifier,
+};
+use crate::value::{CUSTOM_STATE_MEMBER, ValueBase, ValueForm};
 
 impl Dynamic {
-    /// Checks that the value is a value of its type.
+    /// Checks that the value matches its type.
     ///
     /// # Errors
-    /// The fault and its path: [`TypeMismatch`](DynErrorKind::TypeMismatch),
-    /// [`Bounds`](DynErrorKind::Bounds), [`InvalidValue`](DynErrorKind::InvalidValue),
-    /// [`Limit`](DynErrorKind::Limit) for more than 64 levels.
+    /// [`TypeMismatch`](DynErrorKind::TypeMismatch), [`Bounds`](DynErrorKind::Bounds),
+    /// [`Length`](DynErrorKind::Length), [`InvalidValue`](DynErrorKind::InvalidValue),
+    /// [`Inconsistent`](DynErrorKind::Inconsistent) or, for more than 64 levels,
+    /// [`Limit`](DynErrorKind::Limit), with the path to the fault.
     pub fn check(&self) -> Result<(), DynError> {
         let checker = Checker { graph: &self.graph };
         checker.value(&self.code.nodes, self.code.root, &self.value, 0)?;
@@ -43,15 +46,16 @@ pub(super) const NO_DISCRIMINATOR: &str = "the discriminator of the union is not
 pub(super) const CUSTOM_STATE_UNKNOWN: &str =
     "the members of a `custom` value are known only to the implementation of its type";
 
-/// Returns whether these are the members of a custom value: only the bytes of its state.
+/// Returns whether these are the members of a custom value, which has only the bytes of its state.
 pub(super) fn is_custom(members: &[(TypeCode, Box<str>)]) -> bool {
-    matches!(members, [(_, name)] if &**name == BYTES)
+    matches!(members, [(_, name)] if &**name == CUSTOM_STATE_MEMBER)
 }
 
-/// Returns the members of a value of a value type, those of its bases first: type and name of each.
+/// Returns the type and name of each member of a value type, beginning with the members of its bases.
 ///
 /// # Errors
-/// [`Inconsistent`](DynErrorKind::Inconsistent): no value has exactly this type.
+/// [`Inconsistent`](DynErrorKind::Inconsistent) if no value can have exactly this type.
+/// [`Limit`](DynErrorKind::Limit) if it has more than 64 levels of bases.
 pub(super) fn value_members(code: &TypeCode) -> Result<Vec<(TypeCode, Box<str>)>, DynError> {
     let mut bases = Vec::new();
     let mut at = code.unaliased();
@@ -64,14 +68,14 @@ pub(super) fn value_members(code: &TypeCode) -> Result<Vec<(TypeCode, Box<str>)>
     loop {
         if at.type_modifier() == Ok(ValueModifier::Custom) {
             // Only the implementation of a custom type knows the members of its values.
-            return Ok(vec![(Bytes::type_code(), BYTES.into())]);
+            return Ok(vec![(Bytes::type_code(), CUSTOM_STATE_MEMBER.into())]);
         }
         let base = at
             .concrete_base_type()
             .map_err(|_| DynErrorKind::Inconsistent("the type of a node of the graph is not a value type"))?;
         bases.push(at);
         if bases.len() > MAX_DEPTH {
-            return Err(DynErrorKind::Limit("bases of a value type are nested over 64 deep").into());
+            return Err(DynErrorKind::Limit("a value type has more than 64 levels of bases").into());
         }
         let Some(base) = base else { break };
         at = base.unaliased();
@@ -86,7 +90,7 @@ pub(super) fn value_members(code: &TypeCode) -> Result<Vec<(TypeCode, Box<str>)>
     Ok(all)
 }
 
-/// Returns whether values of the type `code` may also be values of `from`.
+/// Returns whether a value of type `code` may be used where type `from` is expected.
 pub(super) fn is_derived_from(code: &TypeCode, from: &TypeCode) -> bool {
     let from = from.unaliased();
     let mut at = code.unaliased();
@@ -99,7 +103,7 @@ pub(super) fn is_derived_from(code: &TypeCode, from: &TypeCode) -> bool {
             _ => break,
         }
     }
-    // Abstract bases are not part of type codes, so any value type may have this one as a base.
+    // Type codes do not contain abstract bases, so any value type may have this type as a base.
     from.type_modifier() == Ok(ValueModifier::Abstract)
         || from.kind() == TcKind::AbstractInterface
         || is_value_base(&from)
@@ -129,7 +133,7 @@ impl Checker<'_> {
 
     fn value(&self, nodes: &Nodes, index: Index, value: &Value, depth: usize) -> Result<(), DynError> {
         if depth > MAX_DEPTH {
-            return Err(DynErrorKind::Limit("values are nested over 64 deep").into());
+            return Err(DynErrorKind::Limit("values are nested more than 64 levels deep").into());
         }
         let mismatch = || {
             let wanted = TypeCode { nodes: nodes.clone(), root: index };
@@ -163,7 +167,9 @@ impl Checker<'_> {
                 }
                 let limit = 10_u128.checked_pow(u32::from(*digits)).unwrap_or(u128::MAX);
                 if number.unscaled.unsigned_abs() >= limit {
-                    return Err(DynErrorKind::InvalidValue("the number has more digits than its type").into());
+                    return Err(
+                        DynErrorKind::InvalidValue("the number has too many digits for its type").into()
+                    );
                 }
                 Ok(())
             }
@@ -197,19 +203,19 @@ impl Checker<'_> {
                     return Err(mismatch());
                 }
                 for (member, value) in members.iter().zip(values) {
-                    let result = self.value(nodes, member.kind, value, depth + 1);
+                    let result = self.value(nodes, member.ty, value, depth + 1);
                     result.map_err(|error| error.inside(Step::Member((*member.name).into())))?;
                 }
                 Ok(())
             }
             (Body::Union(union), Value::Union(value)) => {
-                let labels = Labels::of_node(nodes, union.discriminator);
-                if !labels.is_some_and(|labels| labels.has(value.discriminator)) {
+                let labels = LabelEncoding::of_node(nodes, union.discriminator);
+                if !labels.is_some_and(|labels| labels.is_valid(value.discriminator)) {
                     return Err(DynErrorKind::InvalidValue(NO_DISCRIMINATOR).into());
                 }
                 match (union.selected(value.discriminator), &value.value) {
                     (Some(member), Some(value)) => {
-                        let result = self.value(nodes, member.kind, value, depth + 1);
+                        let result = self.value(nodes, member.ty, value, depth + 1);
                         result.map_err(|error| error.inside(Step::Member((*member.name).into())))
                     }
                     (None, None) => Ok(()),
@@ -217,7 +223,8 @@ impl Checker<'_> {
                         Err(DynErrorKind::InvalidValue("the selected member of the union is missing").into())
                     }
                     (None, Some(_)) => {
-                        Err(DynErrorKind::InvalidValue("the member of the union is not selected").into())
+                        Err(DynErrorKind::InvalidValue("the member of the union is set, but not selected")
+                            .into())
                     }
                 }
             }
@@ -233,7 +240,7 @@ impl Checker<'_> {
             }
             (Body::Opaque, value) => match (named.kind, value) {
                 (TcKind::Native | TcKind::LocalInterface, _) => {
-                    Err(DynErrorKind::Inconsistent("the type has no values outside of its process").into())
+                    Err(DynErrorKind::Inconsistent("values of local and native types cannot be sent").into())
                 }
                 (TcKind::AbstractInterface, Value::Node(None)) => Ok(()),
                 (TcKind::AbstractInterface, Value::Node(Some(node))) => self.graph_node(*node).map(drop),
@@ -265,6 +272,7 @@ impl Checker<'_> {
 }
 
 impl Items {
+    /// Calls `f` with the elements as separate values.
     pub(super) fn edit<R>(&mut self, f: impl FnOnce(&mut Vec<Value>) -> R) -> R {
         let mut values = std::mem::replace(self, Items::Values(Vec::new())).into_values();
         let result = f(&mut values);
@@ -274,7 +282,7 @@ impl Items {
 }
 
 impl Value {
-    /// Returns a description of the value's kind for messages.
+    /// Returns a description of the value's kind for error messages.
     pub(super) fn kind_name(&self) -> String {
         let name = match self {
             Value::Void => "nothing",

@@ -1,23 +1,24 @@
-//! Fixed-point numbers whose digits are known at run time.
+//! [`Decimal`]: a fixed-point number whose type is known only at run time.
 
 use core::fmt;
 
-/// A `fixed` with the properties of [`Fixed`](crate::cdr::Fixed), for a type that is known at run time.
+/// An IDL `fixed` whose type is known only at run time, unlike [`Fixed`](crate::cdr::Fixed).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Decimal {
-    /// All digits as an integer, less than 10 to the power of `digits`.
+    /// The digits as an integer, whose magnitude is less than 10 to the power of `digits`.
     pub unscaled: i128,
     /// The number of digits of the type, 1 to 31.
     pub digits: u16,
-    /// The number of digits after the decimal point. A negative scale is a number of zeros before the point.
+    /// The number of digits after the point. If negative, the number of zeros between digits and point.
     pub scale: i16,
 }
 
+/// The maximum number of zeros that are written for a negative scale. A valid scale is not less than -31.
 const MAX_ZEROS: usize = 31;
 
 impl Decimal {
-    /// Parses a text with an optional sign and an optional decimal point. Returns `None` if it is not a
-    /// number, or has digits that the type cannot hold.
+    /// Parses a text with an optional sign and an optional decimal point. Returns `None` if the text is not a
+    /// number, or if the type cannot hold all of its digits.
     pub fn parse(text: &str, digits: u16, scale: i16) -> Option<Decimal> {
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
         let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
@@ -25,8 +26,8 @@ impl Decimal {
         if all.is_empty() || !all.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
-        // Zeros at both ends are not significant. `places` is the number of significant digits after the
-        // point.
+        // Zeros at both ends are not significant. `places` is the position of the last significant digit
+        // after the point. It is negative if that digit is followed by zeros before the point.
         let significant = all.trim_end_matches('0');
         let places = fraction.len() as i64 - (all.len() - significant.len()) as i64;
         let zeros = usize::try_from(i64::from(scale) - places).ok();
@@ -42,7 +43,7 @@ impl Decimal {
 }
 
 impl fmt::Display for Decimal {
-    /// Writes all digits after the point, and at least one before it: `0.50`.
+    /// Writes all digits after the point, and at least one before the point: `0.50`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = self.unscaled.unsigned_abs().to_string();
         let places = usize::try_from(self.scale).unwrap_or(0);

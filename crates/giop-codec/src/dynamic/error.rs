@@ -1,4 +1,4 @@
-//! Errors of values whose types are known at run time, with the path to the fault.
+//! [`DynError`]: errors of values whose types are known only at run time, with the path to the fault.
 
 use core::fmt;
 
@@ -7,7 +7,7 @@ use crate::exception::{CompletionStatus, MinorCode, SystemException, SystemExcep
 use crate::typecode::TypeCode;
 use crate::{DecodeError, EncodeError, OneLine, Printable};
 
-/// A fault of a value, or of a query about it. `Display` includes the path: `payload.frames[3].width: ...`.
+/// A fault in a value or in an operation on it. `Display` includes the path: `payload.frames[3].width: ...`.
 #[derive(Clone, PartialEq)]
 pub struct DynError(Box<Fault>);
 
@@ -28,18 +28,18 @@ pub enum DynErrorKind {
     #[error("{0}")]
     Encode(#[source] EncodeError),
     /// The value is not of the required type (`DynamicAny::DynAny::TypeMismatch`).
-    #[error("{} is no value of type `{}`", OneLine::new(.found), OneLine::new(.wanted))]
+    #[error("{} does not match type `{}`", OneLine::new(.found), OneLine::new(.wanted))]
     TypeMismatch {
         /// The required type.
         wanted: TypeCode,
-        /// A description of the value found.
+        /// A description of the value that was found, or of the operation that the type does not support.
         found: Box<str>,
     },
-    /// A value that the type does not have, or that has no current component
+    /// The type does not have this value, or the part that an operation needs does not exist
     /// (`DynamicAny::DynAny::InvalidValue`).
     #[error("{0}")]
     InvalidValue(&'static str),
-    /// The type has no values, or none outside of its process
+    /// The type has no values that can be created or sent
     /// (`DynamicAny::DynAnyFactory::InconsistentTypeCode`).
     #[error("{0}")]
     Inconsistent(&'static str),
@@ -52,18 +52,18 @@ pub enum DynErrorKind {
     /// A member occurs twice.
     #[error("the member `{}` occurs twice", Printable::new(.0))]
     DuplicateMember(Box<str>),
-    /// The element does not exist.
-    #[error("{index} is out of bounds: at most {len}")]
+    /// An index or a length is too large.
+    #[error("index or length {index} is out of bounds: the length is at most {len}")]
     Bounds {
         /// The index that was requested, or the actual number of elements.
         index: usize,
         /// The actual or the maximum number of elements.
         len: usize,
     },
-    /// An array has another number of elements than its type.
-    #[error("{found} element{} for an array of {wanted}", if *found == 1 { "" } else { "s" })]
+    /// An array does not have the number of elements that its type requires.
+    #[error("the number of array elements is {found} instead of {wanted}")]
     Length {
-        /// The number of elements of the type.
+        /// The number of elements that the type requires.
         wanted: usize,
         /// The actual number of elements.
         found: usize,
@@ -99,16 +99,16 @@ impl DynError {
         &self.0.path
     }
 
-    /// Returns the error relative to the enclosing value: `step` leads from there to this value.
+    /// Returns the error relative to the enclosing value. `step` leads from the enclosing value to this one.
     #[cold]
     pub fn inside(mut self, step: Step) -> DynError {
         self.0.path = std::mem::take(&mut self.0.path).inside(step);
         self
     }
 
-    /// Converts to a system exception: that of a decoding or encoding error, `BAD_OPERATION` for
-    /// [`TypeMismatch`](DynErrorKind::TypeMismatch), `IMP_LIMIT` for [`Limit`](DynErrorKind::Limit), else
-    /// `BAD_PARAM`.
+    /// Converts to a system exception. A decoding or encoding error has its own exception.
+    /// [`TypeMismatch`](DynErrorKind::TypeMismatch) becomes `BAD_OPERATION`, [`Limit`](DynErrorKind::Limit)
+    /// becomes `IMP_LIMIT`, and all other kinds become `BAD_PARAM`.
     #[cold]
     pub fn system(&self, completed: CompletionStatus) -> SystemException {
         let kind = match self.kind() {
@@ -162,7 +162,7 @@ impl From<EncodeError> for DynError {
 }
 
 impl From<DynError> for SystemException {
-    /// Uses COMPLETED_NO.
+    /// Converts to a system exception with `COMPLETED_NO`.
     fn from(error: DynError) -> SystemException {
         error.system(CompletionStatus::No)
     }

@@ -1,4 +1,4 @@
-//! [`Interface`]: the definition of an interface, as data.
+//! [`Interface`]: the definition of an IDL interface as data.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
@@ -28,8 +28,8 @@ impl Mode {
     }
 }
 
-/// The definition of an interface, as data. It comes from IDL that is read at run time, from an Interface
-/// Repository, or from a generated type.
+/// The definition of an IDL interface as data. It is created from IDL that is read at run time, from an
+/// Interface Repository, or from a generated type.
 #[derive(Debug)]
 pub struct Interface {
     id: Box<str>,
@@ -44,7 +44,7 @@ pub struct Interface {
 /// An operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperationInfo {
-    /// Repository id.
+    /// The repository id.
     pub id: Box<str>,
     /// The name in messages: `_get_balance` for the attribute `balance`.
     pub name: Box<str>,
@@ -52,11 +52,11 @@ pub struct OperationInfo {
     pub oneway: bool,
     /// The result type, or [`TypeCode::VOID`].
     pub result: TypeCode,
-    /// The parameters, in order.
+    /// The parameters in the order of the IDL.
     pub params: Vec<ParamInfo>,
     /// The exceptions that the operation raises.
     pub raises: Vec<TypeCode>,
-    /// The names, or patterns, of its `context` clause.
+    /// The names and patterns of names in the operation's `context` clause.
     pub contexts: Vec<Box<str>>,
 }
 
@@ -74,7 +74,7 @@ pub struct ParamInfo {
 /// An attribute.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttributeInfo {
-    /// Repository id.
+    /// The repository id.
     pub id: Box<str>,
     /// The name.
     pub name: Box<str>,
@@ -89,8 +89,8 @@ pub struct AttributeInfo {
 }
 
 impl Interface {
-    /// Creates an interface, without the operations that every object has. `kind` is [`TcKind::ObjRef`] or
-    /// that of an abstract or local interface, a component or a home.
+    /// Creates an interface. `operations` must not include the operations that every object has. `kind` is
+    /// [`TcKind::ObjRef`], or the kind of an abstract or local interface, a component or a home.
     pub fn new(
         (kind, id, name): (TcKind, &str, &str),
         bases: Vec<Arc<Interface>>,
@@ -113,7 +113,7 @@ impl Interface {
         &self.id
     }
 
-    /// Returns the name, without its modules.
+    /// Returns the name without its modules.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -123,27 +123,27 @@ impl Interface {
         self.kind
     }
 
-    /// Returns the direct bases, in order.
+    /// Returns the direct bases in the order of the IDL.
     pub fn bases(&self) -> &[Arc<Interface>] {
         &self.bases
     }
 
-    /// Returns the interface's own operations, in order.
+    /// Returns the operations that the interface itself defines, in the order of the IDL.
     pub fn operations(&self) -> &[Arc<OperationInfo>] {
         &self.operations
     }
 
-    /// Returns the interface's own attributes, in order.
+    /// Returns the attributes that the interface itself defines, in the order of the IDL.
     pub fn attributes(&self) -> &[AttributeInfo] {
         &self.attributes
     }
 
-    /// Returns whether an object with this interface also has the interface with this repository id.
+    /// Returns whether this interface is, or is derived from, the interface with this repository id.
     pub fn is_a(&self, id: &str) -> bool {
         id == "IDL:omg.org/CORBA/Object:1.0" || self.lineage().iter().any(|one| *one.id == *id)
     }
 
-    /// Returns this interface and after it all its direct and indirect bases, each once.
+    /// Returns this interface, followed by all its direct and indirect bases. Each occurs once.
     pub fn lineage(&self) -> Vec<&Interface> {
         let (mut visited, mut all, mut pending) = (HashSet::new(), Vec::new(), vec![self]);
         while let Some(interface) = pending.pop() {
@@ -155,7 +155,7 @@ impl Interface {
         all
     }
 
-    /// Returns the operation with this name in messages. Searches the operations of attributes and bases too.
+    /// Returns the operation with this name in messages. It may be inherited, or read or set an attribute.
     pub fn find(&self, wire_name: &str) -> Option<&Arc<OperationInfo>> {
         self.by_wire_name
             .get_or_init(|| {
@@ -171,12 +171,12 @@ impl Interface {
             .get(wire_name)
     }
 
-    /// Creates the interface of a generated reference type, such as `AccountRef`. Each call creates it anew.
+    /// Creates the interface of a generated reference type, such as `AccountRef`. Nothing is cached.
     pub fn of<T: Described + ?Sized>() -> Arc<Interface> {
         Interface::of_desc(T::INTERFACE())
     }
 
-    /// Creates the interface of a description, with its bases. Each call creates it anew.
+    /// Creates the interface of a description, with its bases. Nothing is cached.
     pub fn of_desc(desc: &'static InterfaceDesc) -> Arc<Interface> {
         let mut created = HashMap::new();
         let mut pending = vec![desc];
@@ -249,15 +249,15 @@ impl AttributeInfo {
 
 /// A reference type in generated code for an IDL interface.
 pub trait Described {
-    /// The description of the interface: see [`Interface::of`].
+    /// Returns the description of the interface, for [`Interface::of`].
     #[doc(hidden)]
     const INTERFACE: fn() -> &'static InterfaceDesc;
 }
 
-/// An interface as constant data, in generated code.
+/// An interface as constant data in generated code.
 #[derive(Debug)]
 pub struct InterfaceDesc {
-    /// Repository id.
+    /// The repository id.
     pub id: &'static str,
     /// The name.
     pub name: &'static str,
@@ -274,7 +274,7 @@ pub struct InterfaceDesc {
 /// An operation as constant data.
 #[derive(Debug)]
 pub struct OperationDesc {
-    /// Repository id.
+    /// The repository id.
     pub id: &'static str,
     /// The name in messages.
     pub name: &'static str,
@@ -282,18 +282,18 @@ pub struct OperationDesc {
     pub oneway: bool,
     /// The result type, or [`TypeDesc::VOID`].
     pub result: &'static TypeDesc,
-    /// The parameters, in order.
+    /// The parameters in the order of the IDL: the name, direction and type of each.
     pub params: &'static [(&'static str, Mode, &'static TypeDesc)],
     /// The exceptions that the operation raises.
     pub raises: &'static [&'static TypeDesc],
-    /// The names of its `context` clause.
+    /// The names and patterns of names in the operation's `context` clause.
     pub contexts: &'static [&'static str],
 }
 
 /// An attribute as constant data.
 #[derive(Debug)]
 pub struct AttributeDesc {
-    /// Repository id.
+    /// The repository id.
     pub id: &'static str,
     /// The name.
     pub name: &'static str,

@@ -1,24 +1,24 @@
-//! Access to parts of a tree.
+//! Access to parts of a tree of values, by path or index.
 
 use std::borrow::Cow;
 
 use super::build::{default_value, discriminator_for, discriminator_value, label_of};
 use super::check::{NO_DISCRIMINATOR, check_value, value_members};
 use super::{DynError, DynErrorKind, Dynamic, Path, Step, Value, ValueGraph};
-use crate::typecode::{Body, Labels, Member, NamedType, Node, Nodes, TypeCode};
+use crate::typecode::{Body, LabelEncoding, Member, NamedType, Node, Nodes, TypeCode};
 
-/// A change of a part: it receives the type of the part, the part, and the graph of the whole.
+/// A function that changes a part. It gets the part's type, the part, and the graph of the whole value.
 pub(super) type Change<'f, R> =
     &'f mut dyn FnMut(&TypeCode, &mut Value, &mut ValueGraph) -> Result<R, DynError>;
 
 impl Dynamic {
-    /// Returns a part of the value and its type. The path has the same form as in errors:
-    /// `payload.frames[3].width`. The empty path is the value itself.
+    /// Returns the type and value of a part. The path has the same form as in errors, such as
+    /// `payload.frames[3].width`. The empty path stands for the value itself.
     ///
     /// # Errors
-    /// [`NoSuchMember`](DynErrorKind::NoSuchMember), [`Bounds`](DynErrorKind::Bounds),
-    /// [`Syntax`](DynErrorKind::Syntax), with the existing part of the path.
-    /// [`InvalidValue`](DynErrorKind::InvalidValue) for the member of a union that is not selected.
+    /// [`Syntax`](DynErrorKind::Syntax) if the path is invalid. [`NoSuchMember`](DynErrorKind::NoSuchMember),
+    /// [`Bounds`](DynErrorKind::Bounds), or [`InvalidValue`](DynErrorKind::InvalidValue) for a union's member
+    /// that is not selected; these errors have the path to the last part that exists.
     pub fn at(&self, path: &str) -> Result<(TypeCode, Value), DynError> {
         let mut code = self.code.clone();
         let mut value = Cow::Borrowed(&self.value);
@@ -33,10 +33,10 @@ impl Dynamic {
         Ok((code, value.into_owned()))
     }
 
-    /// Sets a part of the value. Setting a union's member selects it.
+    /// Sets a part of the value. If the part is in a member of a union, that member becomes the selected one.
     ///
     /// # Errors
-    /// Those of [`at`](Self::at) and [`check`](Self::check); the value does not change then.
+    /// The errors of [`at`](Self::at) and [`check`](Self::check). The value is unchanged after an error.
     pub fn set(&mut self, path: &str, value: impl Into<Value>) -> Result<(), DynError> {
         let path = path.parse::<Path>()?;
         let mut value = Some(value.into());
@@ -55,15 +55,15 @@ impl Dynamic {
         let Some((at, code, node)) = last_node(code, root, graph, steps.len(), &index) else {
             return set_at(code, root, graph, steps, &mut change);
         };
-        let (before, further) = steps.split_at(at);
-        set_at(&code, &mut Value::Node(Some(node)), graph, further, &mut change)
+        let (before, rest) = steps.split_at(at);
+        set_at(&code, &mut Value::Node(Some(node)), graph, rest, &mut change)
             .map_err(|error| before.iter().rev().fold(error, |error, step| error.inside(step.clone())))
     }
 }
 
-/// Returns the last value of a value type on a path of `steps` steps: the number of steps before it, its
-/// declared type, and its node. A change starts from that node, so that a cyclic path sees the current state.
-/// `index` returns the component for a step.
+/// Finds the last instance of a value type on a path of `steps` steps. Returns the number of steps before it,
+/// its declared type, and the index of its node. A change starts from that node, so that a path through a
+/// cycle applies to the current state. `index` returns the component's index for a step.
 pub(super) fn last_node(
     code: &TypeCode,
     value: &Value,
@@ -89,7 +89,7 @@ pub(super) fn last_node(
 fn no_component(step: &Step) -> DynError {
     match step {
         Step::Member(name) => DynErrorKind::NoSuchMember(name.clone()).into(),
-        Step::Index(index) => DynErrorKind::Bounds { index: *index, len: *index }.into(),
+        Step::Index(index) => DynErrorKind::Bounds { index: *index, len: 0 }.into(),
         Step::Content | Step::Node(_) => DynErrorKind::InvalidValue("the value has no components").into(),
     }
 }
@@ -106,7 +106,7 @@ fn component_index(
             Err(DynErrorKind::Bounds { index: *index, len: items.len() }.into())
         }
         (Step::Member(name), Value::Node(Some(node))) => {
-            // The value may be of a type that is derived from the declared type.
+            // The type of the value may be derived from the declared type.
             let found = graph.nodes.get(*node as usize).ok_or_else(|| no_component(step))?;
             let names = value_members(&found.code)?;
             let at = names.iter().position(|(_, member)| member == name);
@@ -128,7 +128,7 @@ fn member_index(code: &TypeCode, name: &str) -> Result<usize, DynError> {
     found.ok_or_else(|| DynErrorKind::NoSuchMember(name.into()).into())
 }
 
-/// Returns whether the discriminator selects this member, possibly by another of its labels.
+/// Returns whether the discriminator selects this member by any of its labels.
 fn is_selected(code: &TypeCode, discriminator: i64, member: usize) -> bool {
     let code = code.unaliased();
     let Ok(union) = code.union() else { return false };
@@ -136,14 +136,14 @@ fn is_selected(code: &TypeCode, discriminator: i64, member: usize) -> bool {
     union.selected(discriminator).zip(wanted).is_some_and(|(found, wanted)| found.name == wanted.name)
 }
 
-/// Returns whether two members, each for its own label, are one member in IDL. Types without a name are
-/// repeated for each label, so they are compared.
+/// Returns whether two entries of a union, each for one label, are the same member in IDL. The types are
+/// compared because a type without a name is repeated for each label.
 pub(super) fn is_same_member(nodes: &Nodes, one: &Member, other: &Member) -> bool {
-    let code = |member: &Member| TypeCode::new(nodes.clone(), member.kind);
-    one.name == other.name && (one.kind == other.kind || code(one).equal(&code(other)))
+    let code = |member: &Member| TypeCode::new(nodes.clone(), member.ty);
+    one.name == other.name && (one.ty == other.ty || code(one).equal(&code(other)))
 }
 
-/// Returns the number of components of a value: members, elements, or a union's discriminator and member.
+/// Returns the number of components: members, elements, or a union's discriminator and selected member.
 pub(super) fn component_count(value: &Value, graph: &ValueGraph) -> usize {
     match value {
         Value::Struct(members) => members.len(),
@@ -163,11 +163,11 @@ fn component_type(code: &TypeCode, value: &Value, graph: &ValueGraph, index: usi
     match (code.nodes.at(code.root), value) {
         (Node::Sequence { element, .. } | Node::Array { element, .. }, _) => Some(code.of(*element)),
         (Node::Named(NamedType { body: Body::Members(members), .. }), _) => {
-            members.get(index).map(|member| code.of(member.kind))
+            members.get(index).map(|member| code.of(member.ty))
         }
         (Node::Named(NamedType { body: Body::Union(union), .. }), Value::Union(value)) => match index {
             0 => Some(code.of(union.discriminator)),
-            1 => union.selected(value.discriminator).map(|member| code.of(member.kind)),
+            1 => union.selected(value.discriminator).map(|member| code.of(member.ty)),
             _ => None,
         },
         _ => None,
@@ -202,7 +202,7 @@ pub(super) fn component<'v>(
     Some((kind, part))
 }
 
-/// Calls `f` with a component of a value and its type, to change it.
+/// Calls `f` with the type of a component and the component, so that it can be changed.
 pub(super) fn edit_component<R>(
     code: &TypeCode,
     value: &mut Value,
@@ -227,7 +227,7 @@ pub(super) fn edit_component<R>(
             Ok(result)
         }
         Value::Node(Some(node)) => {
-            // Take the member out for the change, because it may refer back to its own node.
+            // Take the member out of the graph for the change, because `f` receives the graph too.
             let node = *node as usize;
             let replace_member = |graph: &mut ValueGraph, part: Value| {
                 let member = graph.nodes.get_mut(node).and_then(|node| node.members.get_mut(index));
@@ -242,24 +242,27 @@ pub(super) fn edit_component<R>(
     }
 }
 
-/// Sets a union's discriminator. If the selected member changes, it gets its default value.
+/// Sets a union's discriminator. If this selects another member, that gets its default value.
 pub(super) fn select(code: &TypeCode, value: &mut Value, label: i64) -> Result<(), DynError> {
     let code = code.unaliased();
     let (Ok(definition), Value::Union(union)) = (code.union(), value) else {
         return Err(DynErrorKind::InvalidValue("the value is not a union").into());
     };
-    if !Labels::of_node(&code.nodes, definition.discriminator).is_some_and(|labels| labels.has(label)) {
+    if !LabelEncoding::of_node(&code.nodes, definition.discriminator)
+        .is_some_and(|labels| labels.is_valid(label))
+    {
         return Err(DynErrorKind::InvalidValue(NO_DISCRIMINATOR).into());
     }
     let (old, new) = (definition.selected(union.discriminator), definition.selected(label));
     let is_same = old.zip(new).is_some_and(|(old, new)| is_same_member(&code.nodes, old, new));
     if !is_same || union.value.is_none() {
-        union.value = new.map(|member| default_value(&code.nodes, member.kind)).transpose()?;
+        union.value = new.map(|member| default_value(&code.nodes, member.ty)).transpose()?;
     }
     union.discriminator = label;
     Ok(())
 }
 
+/// Sets a union's discriminator so that it selects the member with this name.
 fn select_member(code: &TypeCode, value: &mut Value, name: &str) -> Result<(), DynError> {
     let member = member_index(code, name)?;
     let code = code.unaliased();
@@ -268,7 +271,7 @@ fn select_member(code: &TypeCode, value: &mut Value, name: &str) -> Result<(), D
     select(&code, value, label.ok_or(DynErrorKind::InvalidValue("no discriminator selects the member"))?)
 }
 
-/// Calls `f` with the part at the end of the path. Undoes the selection of members if it fails.
+/// Calls `f` with the part at the end of the path. Unless `f` fails, unions on the path select its members.
 fn set_at(
     code: &TypeCode,
     value: &mut Value,
@@ -276,7 +279,7 @@ fn set_at(
     steps: &[Step],
     f: Change<'_, ()>,
 ) -> Result<(), DynError> {
-    let Some((step, further)) = steps.split_first() else { return f(code, value, graph) };
+    let Some((step, rest)) = steps.split_first() else { return f(code, value, graph) };
     let original = match (step, &*value) {
         (Step::Member(name), Value::Union(union))
             if !is_selected(code, union.discriminator, member_index(code, name)?) =>
@@ -289,7 +292,7 @@ fn set_at(
     };
     let result = component_index(code, value, graph, step).and_then(|index| {
         edit_component(code, value, graph, index, &mut |code, part, graph| {
-            set_at(code, part, graph, further, f).map_err(|error| error.inside(step.clone()))
+            set_at(code, part, graph, rest, f).map_err(|error| error.inside(step.clone()))
         })
     });
     if let (Err(_), Some(original)) = (&result, original) {
@@ -302,7 +305,7 @@ impl std::str::FromStr for Path {
     type Err = DynError;
 
     /// # Errors
-    /// [`Syntax`](DynErrorKind::Syntax).
+    /// [`Syntax`](DynErrorKind::Syntax) if the text is not a path.
     fn from_str(text: &str) -> Result<Path, DynError> {
         let invalid = |reason: &str| {
             DynError::new(DynErrorKind::Syntax(format!("`{text}` is not a path: {reason}").into()))

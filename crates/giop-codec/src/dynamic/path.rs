@@ -6,21 +6,21 @@ use crate::Printable;
 
 /// The path from a value to a part of it: `payload.frames[3].width`.
 ///
-/// `Display` writes members by name, elements by index, the content of an any as `.value`, nodes of a graph
-/// of values as `->2`.
+/// `Display` writes a member by its name, an element by its index, the content of an any as `.value`, and a
+/// node of a graph of value types by its number, as `->2`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Path(Vec<Step>);
 
 /// One step of a [`Path`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
-    /// To a member of a struct, union, exception or value.
+    /// To a member of a struct, union, exception or value type.
     Member(Box<str>),
     /// To an element of a sequence or array.
     Index(usize),
     /// To the content of an any.
     Content,
-    /// To a node of a graph of values.
+    /// To a node of a graph of value types.
     Node(u32),
 }
 

@@ -8,11 +8,11 @@ use crate::cdr::{Char, LongDouble, Seq, WChar, WString};
 use crate::ior::Ior;
 use crate::typecode::{Index, Node, Nodes, TcKind, TypeCode};
 
-/// A value as a tree, without its type; [`Dynamic`] combines both.
+/// A value as a tree, without its type. [`Dynamic`] combines a value and its type.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Value {
-    /// `void`, and the `null` in an empty any.
+    /// `void`, or the content of an empty any.
     Void,
     /// `boolean`.
     Boolean(bool),
@@ -52,34 +52,33 @@ pub enum Value {
     Any(Box<Any>),
     /// `CORBA::TypeCode`.
     TypeCode(Box<TypeCode>),
-    /// A reference to an object of any interface; [`Ior::nil`] for the nil reference.
+    /// A reference to an object of any interface. The nil reference is [`Ior::nil`].
     Object(Box<Ior>),
-    /// The members of a struct or exception, in order.
+    /// The members of a struct or exception, in the order of the IDL.
     Struct(Box<[Value]>),
     /// A union.
     Union(Box<UnionValue>),
     /// The elements of a sequence or array.
     Items(Box<Items>),
-    /// A value of a value type, or the content of a value box: a node of the [`Dynamic`]'s graph, or null.
+    /// An instance of a value type or value box: a node of the [`Dynamic`]'s graph, or `None` for null.
     Node(Option<u32>),
     /// `CORBA::Principal`.
     Principal(Box<[u8]>),
 }
 
-// Trees consist of vectors of values, so a value must be small.
+// A tree consists of vectors of values, so a value must be small.
 const _: () = assert!(size_of::<Value>() <= 24);
 
 /// A union's discriminator and the member that it selects.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnionValue {
-    /// The label in the form of [`TypeCode::member_discriminator`].
+    /// The label, represented as by [`TypeCode::member_discriminator`].
     pub discriminator: i64,
-    /// `None` if the discriminator selects no member.
+    /// The selected member, or `None` if the discriminator selects none.
     pub value: Option<Value>,
 }
 
-/// The elements of a sequence or array. Numbers and characters are contiguous, and may be a view of a
-/// received message.
+/// The elements of a sequence or array. Most numbers and characters are contiguous or a view of a message.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Items {
@@ -133,7 +132,7 @@ macro_rules! contiguous_items {
                 }
             }
 
-            /// Returns an empty list, in contiguous form if the element type allows it.
+            /// Returns an empty list. It is contiguous if the element type permits.
             pub(super) fn empty(nodes: &Nodes, element: Index) -> Items {
                 match nodes.at(nodes.unaliased(element)) {
                     $(Node::Basic(TcKind::$kind) => Items::$variant(Default::default()),)*
@@ -141,8 +140,8 @@ macro_rules! contiguous_items {
                 }
             }
 
-            /// Truncates contiguous elements, or appends zeros. Calls `charge` before with the number of
-            /// bytes to be appended. Returns `false` for elements that are not contiguous.
+            /// Truncates contiguous elements, or appends zeros. First calls `charge` with the number of bytes
+            /// to be appended. Returns `false`, and does nothing, if the elements are not contiguous.
             pub(super) fn resize_contiguous<E>(
                 &mut self,
                 length: usize,
@@ -190,22 +189,22 @@ pub struct Dynamic {
     pub code: TypeCode,
     /// The value.
     pub value: Value,
-    /// The nodes that [`Value::Node`]s refer to.
+    /// The nodes to which [`Value::Node`]s refer.
     pub graph: ValueGraph,
 }
 
-/// The values of value types in a [`Dynamic`], which may refer to each other in cycles.
+/// The instances of value types in a [`Dynamic`], which may refer to each other in cycles.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ValueGraph {
-    /// The nodes, by the numbers in [`Value::Node`].
+    /// The nodes. The number in a [`Value::Node`] is an index of this vector.
     pub nodes: Vec<ValueNode>,
 }
 
-/// A value of a value type, or a value box.
+/// An instance of a value type or value box.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueNode {
-    /// The type of the value, which may be derived from the type that is expected where it is used.
+    /// The type of the value. It may be derived from the declared type of a reference to the value.
     pub code: TypeCode,
-    /// Its state, that of its bases first; a single value for a box.
+    /// Its members, beginning with those of its bases. A value box has a single member.
     pub members: Vec<Value>,
 }

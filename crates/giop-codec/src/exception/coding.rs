@@ -10,9 +10,9 @@ use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 impl EncodeError {
     /// Converts to the system exception for the caller, with this error as its source.
     ///
-    /// `completed` is No for the arguments of a request, which fail to encode before they are sent, and Yes
-    /// for results, which fail after the servant has run. It also selects the minor code where requests and
-    /// replies have different ones.
+    /// `completed` must be `No` for the arguments of a request, which are encoded before the operation runs,
+    /// and `Yes` for results, which are encoded after it. The argument also selects the minor code if it
+    /// differs between requests and replies.
     #[cold]
     pub fn system(self, completed: CompletionStatus) -> SystemException {
         let in_request = completed != CompletionStatus::Yes;
@@ -37,15 +37,15 @@ impl EncodeError {
 }
 
 impl From<EncodeError> for SystemException {
-    /// Converts an error in the arguments of a request: `COMPLETED_NO`.
+    /// Converts an error in the arguments of a request, with `COMPLETED_NO`.
     fn from(error: EncodeError) -> SystemException {
         error.system(CompletionStatus::No)
     }
 }
 
 impl DecodeError {
-    /// Converts to the system exception for the caller, with this error as its source. It is `MARSHAL`,
-    /// except for kinds whose documentation has another one. `completed` as for [`EncodeError::system`].
+    /// Converts to the system exception for the caller, with this error as its source. It is `MARSHAL` unless
+    /// the kind's documentation names another one. `completed` is as for [`EncodeError::system`].
     #[cold]
     pub fn system(self, completed: CompletionStatus) -> SystemException {
         let in_request = completed != CompletionStatus::Yes;
@@ -54,7 +54,7 @@ impl DecodeError {
             | DecodeErrorKind::InvalidText
             | DecodeErrorKind::InvalidWideText => CHAR_NOT_IN_CODE_SET,
             DecodeErrorKind::WideInGiop10 => wide_in_giop_1_0(in_request),
-            // The side that decodes a request encodes its reply.
+            // The side that decodes a request would encode a reply, so the exception is that of a reply.
             DecodeErrorKind::NoWideCodeSet => no_wide_code_set(!in_request),
             DecodeErrorKind::NoCodeSet => NO_COMMON_CODE_SET,
             DecodeErrorKind::NilReference => (InvObjref, MinorCode::NONE),
@@ -78,8 +78,8 @@ const fn wide_in_giop_1_0(in_request: bool) -> (SystemExceptionKind, MinorCode) 
     (Marshal, minor)
 }
 
-/// The encoder of a request lacks the server's wide code set, which the reference should list. The encoder of
-/// a reply lacks the client's, which the client should have announced.
+/// For a request, the exception tells that the reference does not list the server's wide code set. For a
+/// reply, it tells that the client has not announced its wide code set.
 const fn no_wide_code_set(encodes_request: bool) -> (SystemExceptionKind, MinorCode) {
     if encodes_request {
         (InvObjref, minor::INV_OBJREF_NO_WCHAR)
@@ -88,11 +88,10 @@ const fn no_wide_code_set(encodes_request: bool) -> (SystemExceptionKind, MinorC
     }
 }
 
-/// Checks the length of an argument of a call before it is sent as a bounded value.
+/// Checks the length of an argument that is to be sent as a bounded type.
 ///
 /// # Errors
-/// `BAD_PARAM`, completion No, if it is longer than `bound`. The reason names the argument, its length and
-/// the bound.
+/// `BAD_PARAM` with `COMPLETED_NO` if the argument is longer than `bound`. The reason names it.
 pub fn check_argument<S: BoundedContent + ?Sized>(
     content: &S,
     bound: usize,
@@ -104,6 +103,6 @@ pub fn check_argument<S: BoundedContent + ?Sized>(
 
 #[cold]
 fn too_long(argument: &str, length: usize, unit: &str, bound: usize) -> SystemException {
-    let reason = format!("argument `{argument}`: {length} {unit}, bound {bound}");
+    let reason = format!("argument `{argument}` has {length} {unit}, but its bound is {bound}");
     EncodeError::from(EncodeErrorKind::BoundExceeded).system(CompletionStatus::No).with_reason(reason)
 }

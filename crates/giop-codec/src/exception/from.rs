@@ -3,15 +3,15 @@
 use super::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 use crate::cdr::{BitsError, BoundError, CharConversionError, FixedError, FixedLengthError, RangeError};
 
-/// COMPLETED_NO, without minor code and cause, like the constructors without arguments of the C++ and Java
-/// mappings.
+/// Creates an exception with `COMPLETED_NO` and without minor code or cause, like the constructors without
+/// arguments in the C++ and Java mappings.
 impl From<SystemExceptionKind> for SystemException {
     fn from(kind: SystemExceptionKind) -> Self {
         Self::new(kind, MinorCode::NONE, CompletionStatus::No)
     }
 }
 
-/// Defines conversions with COMPLETED_NO and the error as the cause.
+/// Defines conversions to exceptions with `COMPLETED_NO` and the error as the cause.
 macro_rules! from_error {
     ($($error:ty => $kind:ident, $minor:expr, $doc:literal;)+) => {
         $(
@@ -27,13 +27,13 @@ macro_rules! from_error {
 }
 
 from_error! {
-    BoundError => BadParam, MinorCode::NONE, "`BAD_PARAM`, COMPLETED_NO.";
-    BitsError => BadParam, MinorCode::NONE, "`BAD_PARAM`, COMPLETED_NO.";
-    RangeError => BadParam, MinorCode::NONE, "`BAD_PARAM`, COMPLETED_NO.";
-    FixedLengthError => BadParam, MinorCode::NONE, "`BAD_PARAM`, COMPLETED_NO.";
-    FixedError => DataConversion, MinorCode::NONE, "`DATA_CONVERSION`, COMPLETED_NO, as in the C++ mapping.";
+    BoundError => BadParam, MinorCode::NONE, "Converts to `BAD_PARAM` with `COMPLETED_NO`.";
+    BitsError => BadParam, MinorCode::NONE, "Converts to `BAD_PARAM` with `COMPLETED_NO`.";
+    RangeError => BadParam, MinorCode::NONE, "Converts to `BAD_PARAM` with `COMPLETED_NO`.";
+    FixedLengthError => BadParam, MinorCode::NONE, "Converts to `BAD_PARAM` with `COMPLETED_NO`.";
+    FixedError => DataConversion, MinorCode::NONE, "Converts to `DATA_CONVERSION` with `COMPLETED_NO`, as in the C++ mapping.";
     CharConversionError => DataConversion, minor::DATA_CONVERSION_CHARACTER,
-        "`DATA_CONVERSION` minor OMG 1, COMPLETED_NO.";
+        "Converts to `DATA_CONVERSION`, minor OMG 1, with `COMPLETED_NO`.";
 }
 
 #[cfg(test)]

@@ -31,14 +31,14 @@ macro_rules! kinds {
                 match self { $(Self::$variant => concat!("IDL:omg.org/CORBA/", $name, ":1.0"),)+ }
             }
 
-            /// Returns the kind with that IDL name, which may have the prefix `CORBA::` or `CORBA_`.
+            /// Returns the kind with this IDL name, which may have the prefix `CORBA::` or `CORBA_`.
             pub fn from_name(name: &str) -> Option<Self> {
                 let name = name.strip_prefix("CORBA::").or_else(|| name.strip_prefix("CORBA_")).unwrap_or(name);
                 match name { $($name => Some(Self::$variant),)+ _ => None }
             }
         }
 
-        /// A constructor for each kind: COMPLETED_NO, without minor code and cause.
+        /// A constructor for each kind, with `COMPLETED_NO` and without minor code or cause.
         ///
         /// ```
         /// use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, minor};
@@ -75,9 +75,9 @@ kinds! {
     ImpLimit imp_limit "IMP_LIMIT" "a limit of the implementation was exceeded";
     CommFailure comm_failure "COMM_FAILURE" "the connection was lost while a request was in flight";
     InvObjref inv_objref "INV_OBJREF" "an object reference is nil, malformed, or of another interface";
-    NoPermission no_permission "NO_PERMISSION" "the caller may not do this";
-    Internal internal "INTERNAL" "an internal error of the ORB or the server";
-    Marshal marshal "MARSHAL" "bytes do not decode, or a value has no encoding";
+    NoPermission no_permission "NO_PERMISSION" "the caller is not permitted to do this";
+    Internal internal "INTERNAL" "an internal error occurred in the ORB or the server";
+    Marshal marshal "MARSHAL" "bytes cannot be decoded, or a value cannot be encoded";
     Initialize initialize "INITIALIZE" "the ORB or a component could not start";
     NoImplement no_implement "NO_IMPLEMENT" "the operation exists, but is not implemented";
     BadTypecode bad_typecode "BAD_TYPECODE" "a type code is invalid";
@@ -94,28 +94,27 @@ kinds! {
     BadContext bad_context "BAD_CONTEXT" "a context object could not be processed";
     ObjAdapter obj_adapter "OBJ_ADAPTER" "the object adapter failed, or is not configured for the operation";
     DataConversion data_conversion "DATA_CONVERSION" "a character or number has no representation";
-    ObjectNotExist object_not_exist "OBJECT_NOT_EXIST" "the object is gone for good, and clients discard its reference";
+    ObjectNotExist object_not_exist "OBJECT_NOT_EXIST" "the object does not exist and never will, so clients may discard its reference";
     TransactionRequired transaction_required "TRANSACTION_REQUIRED" "the operation needs a transaction";
     TransactionRolledback transaction_rolledback "TRANSACTION_ROLLEDBACK" "the transaction was rolled back";
     InvalidTransaction invalid_transaction "INVALID_TRANSACTION" "the transaction context is invalid";
     InvPolicy inv_policy "INV_POLICY" "policies contradict each other";
     CodesetIncompatible codeset_incompatible "CODESET_INCOMPATIBLE" "client and server share no code set";
-    Rebind rebind "REBIND" "a new binding is needed and the policy forbids it";
+    Rebind rebind "REBIND" "a new binding is needed, but a policy forbids it";
     Timeout timeout "TIMEOUT" "a deadline passed";
     TransactionUnavailable transaction_unavailable "TRANSACTION_UNAVAILABLE" "the transaction service cannot be reached";
     TransactionMode transaction_mode "TRANSACTION_MODE" "the transaction policy and the request's mode disagree";
     BadQos bad_qos "BAD_QOS" "the requested quality of service is not available";
-    InvalidActivity invalid_activity "INVALID_ACTIVITY" "the activity context is invalid here";
+    InvalidActivity invalid_activity "INVALID_ACTIVITY" "the activity context is invalid for this request";
     ActivityCompleted activity_completed "ACTIVITY_COMPLETED" "the activity has ended already";
     ActivityRequired activity_required "ACTIVITY_REQUIRED" "the operation needs an activity";
     ThreadCancelled thread_cancelled "THREAD_CANCELLED" "the thread of the request was cancelled";
 }
 
 impl SystemExceptionKind {
-    /// Returns the kind with that repository id, or `None`.
+    /// Returns the kind with this repository id, or `None`.
     ///
-    /// Every version and every scope that ends in `CORBA` are accepted, because old ORBs send
-    /// `IDL:CORBA/TRANSIENT:1.0`.
+    /// Accepts every version, and every scope that ends in `CORBA`: old ORBs send `IDL:CORBA/TRANSIENT:1.0`.
     pub fn from_repository_id(id: &str) -> Option<Self> {
         let path = id.strip_prefix("IDL:")?.rsplit_once(':')?.0;
         let (scope, name) = path.rsplit_once('/')?;
@@ -137,14 +136,14 @@ impl fmt::Display for SystemExceptionKind {
 pub enum CompletionStatus {
     /// The operation was carried out before the exception was raised.
     Yes = 0,
-    /// The operation was never started: it is safe to retry.
+    /// The operation was never started, so it is safe to retry.
     No = 1,
     /// It is unknown whether the operation was carried out.
     Maybe = 2,
 }
 
 impl CompletionStatus {
-    /// Returns the status with that number on the wire (0, 1 or 2).
+    /// Returns the status with this number on the wire (0, 1 or 2).
     pub const fn from_wire(value: u32) -> Option<Self> {
         match value {
             0 => Some(Self::Yes),

@@ -1,49 +1,49 @@
-//! Minor codes: vendor ids, the OMG table with names, and descriptions of omniORB's own codes.
+//! Minor codes: vendor ids, the OMG's codes with their names, and descriptions of codes of zorb and omniORB.
 
 use std::fmt;
 
 use super::SystemExceptionKind;
 
-/// Minor code of a system exception: twenty bits of vendor id (VMCID) and twelve bits of code.
+/// The minor code of a system exception: twenty bits of vendor id (VMCID) and twelve bits of code.
 ///
 /// Source clause: "Standard Exceptions / Standard Exception Definitions" (vendor minor codeset id).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct MinorCode(pub u32);
 
 impl MinorCode {
-    /// No minor code: no further details.
+    /// No minor code, and therefore no further details.
     pub const NONE: Self = Self(0);
-    /// VMCID of the codes that the OMG assigns.
+    /// The VMCID of the codes that the OMG assigns.
     pub const OMG: u32 = 0x4f4d_0000;
-    /// VMCID of omniORB.
+    /// The VMCID of omniORB.
     pub const OMNIORB: u32 = 0x4154_0000;
-    /// VMCID of TAO.
+    /// The VMCID of TAO.
     pub const TAO: u32 = 0x5441_0000;
-    /// VMCID of JacORB.
+    /// The VMCID of JacORB.
     pub const JACORB: u32 = 0x4a43_0000;
-    /// VMCID of zorb, which is not registered with the OMG.
+    /// The VMCID of zorb, which is not registered with the OMG.
     pub const ZORB: u32 = 0x5a4f_0000;
-    /// VMCID of the Sun and GlassFish ORBs.
+    /// The VMCID of the Sun and GlassFish ORBs.
     pub const SUN: u32 = 0x5355_0000;
 
     const CODE_MASK: u32 = 0x0000_0fff;
 
-    /// Returns the OMG's code `n`, of which only the low twelve bits are used.
+    /// Returns the OMG's code `n`. Only the low twelve bits of `n` are used.
     pub const fn omg(n: u32) -> Self {
         Self(Self::OMG | (n & Self::CODE_MASK))
     }
 
-    /// Returns the vendor id: the upper twenty bits; the lower twelve are zero.
+    /// Returns the vendor id in the upper twenty bits. The lower twelve bits are zero.
     pub const fn vmcid(self) -> u32 {
         self.0 & !Self::CODE_MASK
     }
 
-    /// Returns the code within the vendor's space, 0 to 4095.
+    /// Returns the vendor's code, from 0 to 4095.
     pub const fn code(self) -> u32 {
         self.0 & Self::CODE_MASK
     }
 
-    /// Returns the name of a known vendor.
+    /// Returns the name of the vendor, if it is known.
     pub const fn vendor(self) -> Option<&'static str> {
         match self.vmcid() {
             Self::OMG => Some("OMG"),
@@ -56,26 +56,25 @@ impl MinorCode {
         }
     }
 
-    /// Returns a short description of a code of the OMG, zorb or omniORB for an exception of that kind.
+    /// Returns a short description of a code of the OMG, zorb or omniORB for this kind of exception.
     #[cold]
     pub fn describe(self, kind: SystemExceptionKind) -> Option<&'static str> {
         let code = self.code();
         match self.vmcid() {
-            Self::OMG => OMG_TABLE.iter().find(|row| row.0 == kind && row.1 == code).map(|row| row.2),
-            Self::ZORB => ZORB_TABLE.iter().find(|row| row.0 == kind && row.1 == code).map(|row| row.2),
-            Self::OMNIORB => OMNIORB_TABLE.iter().find(|row| row.0 == code).map(|row| row.1),
+            Self::OMG => OMG_TABLE.iter().find(|row| (row.0, row.1) == (kind, code)).map(|row| row.2),
+            Self::ZORB => ZORB_TABLE.iter().find(|row| (row.0, row.1) == (kind, code)).map(|row| row.2),
+            Self::OMNIORB => OMNIORB_TABLE.iter().find(|(number, _)| *number == code).map(|(_, text)| *text),
             _ => None,
         }
     }
 }
 
-/// Formats as `OMG minor 2`, `omniORB minor 10`, `minor 7` (no vendor) or `minor 0x12345001` (unknown
-/// vendor).
+/// Formats as `OMG minor 2`, `minor 7` (no vendor) or `minor 0x12345001` (unknown vendor). For a code of TAO,
+/// the text also contains the two parts of the code.
 impl fmt::Display for MinorCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.vendor(), self.vmcid()) {
-            // TAO packs the location in the ORB (bits 7 to 11) and the class of the OS error (bits 0 to 6)
-            // into its codes.
+            // In TAO's codes, bits 7 to 11 are the location in the ORB, and bits 0 to 6 the class of `errno`.
             (Some("TAO"), _) => {
                 let code = self.code();
                 write!(f, "TAO minor {code} (location {}, errno class {})", code >> 7, code & 0x7f)
@@ -90,7 +89,7 @@ impl fmt::Display for MinorCode {
 /// Defines a constant for each row, and the table that [`MinorCode::describe`] searches.
 macro_rules! omg_minors {
     ($($kind:ident { $($n:literal $name:ident $text:literal;)+ })+) => {
-        /// The OMG's minor codes by name: the name of the exception, then its subject.
+        /// The minor codes of the OMG and zorb, named after the exception and the meaning of the code.
         ///
         /// Source clause: "Standard Exceptions / Standard Minor Exception Codes".
         pub mod minor {
@@ -112,6 +111,7 @@ macro_rules! omg_minors {
             pub const NO_PERMISSION_DENIED: MinorCode = MinorCode(MinorCode::ZORB | 3);
         }
 
+        /// The kind, code and description of each minor code.
         const OMG_TABLE: &[(SystemExceptionKind, u32, &str)] =
             &[$($((SystemExceptionKind::$kind, $n, $text),)+)+];
     };
@@ -300,6 +300,7 @@ omg_minors! {
     ActivityRequired { 1 ACTIVITY_REQUIRED_1 "activity service, code 1"; }
 }
 
+/// The kind, code and description of each minor code of zorb.
 const ZORB_TABLE: &[(SystemExceptionKind, u32, &str)] = &[
     (SystemExceptionKind::Transient, 1, "server is overloaded and has shed the request"),
     (SystemExceptionKind::NoPermission, 1, "server requires authentication"),
@@ -307,7 +308,7 @@ const ZORB_TABLE: &[(SystemExceptionKind, u32, &str)] = &[
     (SystemExceptionKind::NoPermission, 3, "caller is not authorized for this call"),
 ];
 
-/// omniORB's own codes that users are likely to see. They do not depend on the exception.
+/// omniORB's codes that users are likely to see. Their meaning does not depend on the exception.
 const OMNIORB_TABLE: &[(u32, &str)] = &[
     (2, "connect failed"),
     (3, "connection lost while sending arguments"),

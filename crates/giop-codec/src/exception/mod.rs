@@ -18,12 +18,12 @@ use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::error::{DecodeError, EncodeError};
 use crate::printable::{OneLine, Printable};
 
-/// A standard exception of the ORB: its kind, a minor code, the completion status, and the cause if known.
+/// A standard exception of CORBA: its kind, a minor code, the completion status, and the cause if known.
 ///
-/// It takes 24 bytes, and clones share the cause. Equality compares kind, minor code and completion status,
-/// not the cause. `Display` writes one line with all causes, which [`Error::source`] returns, too.
+/// It takes at most 24 bytes. Clones share the cause, and equality ignores it. `Display` writes one line with
+/// all causes. [`Error::source`] returns the cause.
 ///
-/// On the wire (`CdrEncode`, `CdrDecode`): string repository id, ulong minor code, ulong completion status.
+/// It is encoded as a string with the repository id, and two ulongs with minor code and completion status.
 /// Source clause: "Standard Exceptions" and "GIOP Message Formats / Reply Body".
 ///
 /// ```
@@ -43,7 +43,7 @@ pub struct SystemException {
     pub kind: SystemExceptionKind,
     /// Whether the operation was carried out.
     pub completed: CompletionStatus,
-    /// The minor code: vendor and code.
+    /// The minor code, which includes the vendor.
     pub minor: MinorCode,
     source: Option<Arc<dyn Error + Send + Sync + 'static>>,
 }
@@ -104,8 +104,7 @@ impl fmt::Debug for SystemException {
     }
 }
 
-/// Formats as `KIND (minor code: meaning), COMPLETED_X: cause: cause of the cause`, on one line. [`OneLine`]
-/// escapes the causes.
+/// Formats as `KIND (minor code: meaning), COMPLETED_X: cause: cause of the cause` on one escaped line.
 impl fmt::Display for SystemException {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind.name())?;
@@ -134,22 +133,22 @@ impl Error for SystemException {
 
 impl CdrEncode for SystemException {
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
-        e.put_ascii(self.kind.repository_id())?;
+        e.put_unconverted_str(self.kind.repository_id())?;
         e.put_u32(self.minor.0);
         e.put_u32(self.completed.to_wire());
         Ok(())
     }
 }
 
-/// An unknown repository id becomes `UNKNOWN` with OMG minor 2 and the id as cause. An invalid completion
-/// status becomes `COMPLETED_MAYBE`, with its number as cause. Neither is a decode error, because that would
-/// hide the exception.
+/// An unknown repository id becomes `UNKNOWN` with OMG minor 2 and a cause that names the id. An invalid
+/// completion status becomes `COMPLETED_MAYBE` with a cause that has its number. Neither is a decode error,
+/// because that would hide the exception.
 impl CdrDecode for SystemException {
-    /// An empty id of length 1, padding, and two ulongs. Some peers send an empty id with length 0.
+    /// The length of an empty id, which some peers send without a NUL, and two `unsigned long`s.
     const MIN_SIZE: usize = 12;
 
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        let id = d.read_str_ascii()?;
+        let id = d.read_unconverted_str()?;
         let minor = MinorCode(d.read_u32()?);
         let status = d.read_u32()?;
         let known_status = CompletionStatus::from_wire(status);
@@ -163,7 +162,7 @@ impl CdrDecode for SystemException {
         let exception = Self::new(kind, minor, completed);
         Ok(match known_status {
             Some(_) => exception,
-            None => exception.with_reason(format!("completion status {status} on the wire")),
+            None => exception.with_reason(format!("the peer sent the invalid completion status {status}")),
         })
     }
 }
@@ -259,7 +258,7 @@ mod tests {
     fn decoding_takes_foreign_ids_and_impossible_completion_statuses() {
         let decode = |id: &str, completed: u32| {
             let mut e = Encoder::new(crate::ByteOrder::Big, crate::Version::V1_2);
-            e.put_ascii(id).unwrap();
+            e.put_unconverted_str(id).unwrap();
             e.put_u32(MinorCode::omg(1).0);
             e.put_u32(completed);
             let bytes = e.into_bytes();
@@ -283,7 +282,8 @@ mod tests {
         let odd = decode("IDL:omg.org/CORBA/TIMEOUT:1.0", 3);
         assert_eq!(
             odd.to_string(),
-            "TIMEOUT (OMG minor 1: poller's timeout passed), COMPLETED_MAYBE: completion status 3 on the wire"
+            "TIMEOUT (OMG minor 1: poller's timeout passed), COMPLETED_MAYBE: \
+             the peer sent the invalid completion status 3"
         );
     }
 

@@ -1,11 +1,10 @@
-//! The service context that lists the positions of the bulk data in a message. Between two zorb ORBs, each
-//! block of it is received into a separate buffer.
+//! The service context that lists the positions of *blocks* in a message: large sequences whose bytes can be
+//! used as they are. A zorb ORB that receives the list reads each block into a separate buffer.
 //!
 //! The context adds no information to the message: a receiver that ignores it, as other ORBs do, decodes the
-//! same values. It is sent only to a peer that is known to read it: a server whose reference has the
-//! component [`ComponentTag::ZORB_BLOCKS`], or a client whose requests had the context, possibly without
-//! blocks. Only GIOP 1.2 is supported: its contexts are at the end of the header, and its body has the same
-//! alignment at every position.
+//! same values. It is sent only to a peer that is known to read it. This is a server whose reference has the
+//! component [`ComponentTag::ZORB_BLOCKS`], or a client that sent the context. Only GIOP 1.2 is supported,
+//! because its contexts are at the end of the header and its body is aligned to 8.
 //!
 //! [`ComponentTag::ZORB_BLOCKS`]: crate::ior::ComponentTag::ZORB_BLOCKS
 
@@ -17,44 +16,45 @@ use crate::cdr::{Decoder, Encoder};
 use crate::ior::{ComponentTag, TaggedComponent};
 use crate::{DecodeError, DecodeErrorKind, Version};
 
-/// The minimum length of a block in bytes. Shorter sequences are not listed.
+/// The minimum length of a block. Shorter sequences are not listed.
 pub const MIN_BLOCK_BYTES: usize = 64 * 1024;
 
-/// The maximum number of blocks in a list; later blocks are not listed.
+/// The maximum number of blocks in a list. Further blocks are not listed.
 pub const MAX_BLOCKS: usize = 64;
 
-/// The maximum number of bytes before the body of a message with a list. It bounds how long a receiver waits
-/// for the list.
+/// The maximum number of bytes before the body of a message with a list. A receiver therefore has the whole
+/// list after this number of bytes.
 pub const MAX_BLOCK_HEAD_BYTES: usize = 2048;
 
-/// The minimum length in bytes of a sequence of structs whose message a receiver needs in one buffer.
-const MIN_REWRITTEN_SIZE: usize = 16 * 1024;
+/// The minimum length of a sequence that a receiver may rewrite, which needs the message in one buffer.
+const MIN_REWRITTEN_BYTES: usize = 16 * 1024;
 
-/// Size in bytes of byte order, version, padding and count.
-const LIST_HEAD_SIZE: usize = 8;
+/// The size of the part of a list before the pairs: byte order, version, padding and count.
+const LIST_HEAD_BYTES: usize = 8;
 
-/// The maximum number of inserted bytes: padding, context id and length, list, padding before the body.
-const MAX_INSERTED_SIZE: usize = 3 + 8 + LIST_HEAD_SIZE + 8 * MAX_BLOCKS + 7;
+/// The maximum number of bytes that are inserted into a message: padding, the context's id and length, the
+/// list, and padding before the body.
+const MAX_INSERTED_BYTES: usize = 3 + 8 + LIST_HEAD_BYTES + 8 * MAX_BLOCKS + 7;
 
-/// The positions of the blocks of a message: after its header, in ascending order and disjoint.
+/// The positions of the blocks of a message. They are after the header, disjoint, and in ascending order.
 ///
 /// The context's data is an encapsulation: an `octet` with the [version](Self::VERSION), then a sequence of
-/// pairs of ulongs. Each pair is the offset of a block from the first byte of the message and its length.
+/// pairs of ulongs. A pair has the offset of a block from the message's first byte, and its length.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockList {
     /// Offset of the body in the message.
     pub body_at: usize,
-    /// Offset and length of each block.
+    /// The offset and length of each block, in bytes.
     pub blocks: Vec<(usize, usize)>,
 }
 
 impl BlockList {
-    /// The version of the list. A list of another version only shows that the peer is a zorb ORB.
+    /// The version of the list. Lists of other versions are ignored.
     pub const VERSION: u8 = 1;
 
-    /// Returns the context for a message without blocks. It announces that the sender reads lists.
+    /// Returns a context with an empty list, which announces that the sender reads lists.
     pub fn empty_context() -> ServiceContext {
-        let mut list = [0; LIST_HEAD_SIZE];
+        let mut list = [0; LIST_HEAD_BYTES];
         put_list_head(&mut list, 0);
         ServiceContext { id: ContextId::ZORB_BLOCKS, data: bytes::Bytes::copy_from_slice(&list) }
     }
@@ -66,11 +66,11 @@ impl BlockList {
         })
     }
 
-    /// Reads the list of a GIOP 1.2 Request or Reply from the first bytes of the message, `start`. If there
-    /// are several lists, the last one is used. Returns `None` if there is no list, or if it is invalid.
+    /// Reads the list of a GIOP 1.2 Request or Reply. `start` must be the message's first bytes. Of several
+    /// lists, the last one is used. Returns `None` if it is missing, empty or invalid.
     ///
     /// # Errors
-    /// The header is incomplete, or does not decode.
+    /// The header is incomplete or malformed.
     pub fn read(header: &MessageHeader, start: &[u8]) -> Result<Option<Self>, DecodeError> {
         let mut d = Decoder::new(start, header.order, header.version).at(MessageHeader::LEN);
         let contexts = match header.kind {
@@ -110,33 +110,38 @@ fn read_list(d: &mut Decoder<'_>, body_at: usize, total: usize) -> Result<Vec<(u
 }
 
 /// Inserts the list of blocks into a completely encoded GIOP 1.2 Request or Reply. Returns whether a list was
-/// inserted. If so, the message's size must be patched again.
+/// inserted. The size in the message header must then be patched again.
 ///
-/// A block is a chunk of at least [`MIN_BLOCK_BYTES`] bytes that contains all the elements of one sequence. A
-/// single block needs no list, because it needs no separate buffer. A message with large sequences of structs
-/// gets no list if the receiver rewrites them in place to return views of them.
+/// A block is a chunk of the encoder with at least [`MIN_BLOCK_BYTES`] bytes. No list is inserted if there is
+/// only one block, because a single block needs no separate buffer. No list is inserted either if the message
+/// has a large chunk without the first element of its sequence. The receiver may rewrite that element in
+/// place, and needs the message in one buffer for this.
 ///
-/// The message must be the first one in the encoder. The bytes after the header move; chunks do not.
+/// The message must be the first one in the encoder. The bytes of the encoder's head after the message's
+/// header are moved, but not the chunks.
 #[cold]
-pub fn announce_blocks(e: &mut Encoder) -> bool {
-    let has_rewritten = || e.chunks().any(|(_, len, whole)| !whole && len >= MIN_REWRITTEN_SIZE);
+pub fn insert_block_list(e: &mut Encoder) -> bool {
+    let has_rewritten =
+        || e.chunks().any(|(_, len, is_whole_run)| !is_whole_run && len >= MIN_REWRITTEN_BYTES);
     if e.version() != Version::V1_2 || e.position() != e.len() || has_rewritten() {
         return false;
     }
     let blocks = || e.chunks().filter(|(_, len, _)| *len >= MIN_BLOCK_BYTES).take(MAX_BLOCKS);
     let count = blocks().count();
-    let Some(HeaderPositions { count_at, context_count, end }) = header_of(e).filter(|_| count > 1) else {
+    let Some(HeaderPositions { count_at, context_count, end }) =
+        find_header_positions(e).filter(|_| count > 1)
+    else {
         return false;
     };
-    let mut inserted = [0; MAX_INSERTED_SIZE];
+    let mut inserted = [0; MAX_INSERTED_BYTES];
     let padding = end.next_multiple_of(4) - end;
-    let len = LIST_HEAD_SIZE + 8 * count;
+    let len = LIST_HEAD_BYTES + 8 * count;
     let body_at = end.next_multiple_of(8);
     let new_body_at = (end + padding + 8 + len).next_multiple_of(8);
     if new_body_at > MAX_BLOCK_HEAD_BYTES || context_count >= MAX_SERVICE_CONTEXTS {
         return false;
     }
-    let in_order = |word: u32| if e.is_foreign() { word.swap_bytes() } else { word }.to_ne_bytes();
+    let in_order = |word: u32| if e.is_foreign_order() { word.swap_bytes() } else { word }.to_ne_bytes();
     let (id, length) = (in_order(ContextId::ZORB_BLOCKS.0), in_order(len as u32));
     let Some((start, list)) = inserted.get_mut(padding..).and_then(|rest| rest.split_at_mut_checked(8))
     else {
@@ -144,7 +149,7 @@ pub fn announce_blocks(e: &mut Encoder) -> bool {
     };
     start.copy_from_slice([id, length].as_flattened());
     put_list_head(list, count as u32);
-    let pairs = list.get_mut(LIST_HEAD_SIZE..).unwrap_or_default();
+    let pairs = list.get_mut(LIST_HEAD_BYTES..).unwrap_or_default();
     for (pair, (offset, len, _)) in pairs.chunks_exact_mut(8).zip(blocks()) {
         let offset = offset + new_body_at - body_at;
         let (Ok(offset), Ok(len)) = (u32::try_from(offset), u32::try_from(len)) else { return false };
@@ -164,7 +169,7 @@ struct HeaderPositions {
     end: usize,
 }
 
-fn header_of(e: &Encoder) -> Option<HeaderPositions> {
+fn find_header_positions(e: &Encoder) -> Option<HeaderPositions> {
     let head = e.head();
     let header = MessageHeader::decode(head.first_chunk()?).ok()?;
     let mut d = Decoder::new(head, header.order, header.version).at(MessageHeader::LEN);
@@ -180,19 +185,19 @@ fn header_of(e: &Encoder) -> Option<HeaderPositions> {
 
 /// Writes the part of a list before the pairs, in the byte order of this machine.
 fn put_list_head(list: &mut [u8], count: u32) {
-    if let Some(start) = list.first_chunk_mut::<LIST_HEAD_SIZE>() {
+    if let Some(start) = list.first_chunk_mut::<LIST_HEAD_BYTES>() {
         let [a, b, c, d] = count.to_ne_bytes();
         *start = [crate::ByteOrder::NATIVE.flag(), BlockList::VERSION, 0, 0, a, b, c, d];
     }
 }
 
 impl TaggedComponent {
-    /// [`ZORB_BLOCKS`](ComponentTag::ZORB_BLOCKS), in its only version.
+    /// Creates the component [`ZORB_BLOCKS`](ComponentTag::ZORB_BLOCKS).
     pub fn zorb_blocks() -> Self {
         Self::build(ComponentTag::ZORB_BLOCKS, |e| e.put_u8(BlockList::VERSION))
     }
 
-    /// Returns whether the server reads lists of blocks.
+    /// Returns whether this is the component that announces a server that reads lists of blocks.
     pub fn is_zorb_blocks(&self) -> bool {
         self.read(ComponentTag::ZORB_BLOCKS, |d| d.read_u8()) == Some(BlockList::VERSION)
     }

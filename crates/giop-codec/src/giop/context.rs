@@ -10,7 +10,7 @@ use crate::code_set::CodeSetContext;
 use crate::ior::{Policies, encapsulation, open_encapsulation_slice};
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, Version};
 
-/// The id of the service that a context belongs to.
+/// The id of the service to which a context belongs.
 ///
 /// Source clause: "Object Service Context" (`IOP::ServiceId`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -27,29 +27,29 @@ impl ContextId {
     pub const CHAIN_BYPASS_INFO: Self = Self(3);
     /// `LogicalThreadId`: the caller's chain of calls, for COM.
     pub const LOGICAL_THREAD_ID: Self = Self(4);
-    /// `BI_DIR_IIOP`: addresses whose objects may be called over this connection, see
+    /// `BI_DIR_IIOP`: addresses whose objects may be called over this connection. See
     /// [`BiDirIiopServiceContext`](super::BiDirIiopServiceContext).
     pub const BI_DIR_IIOP: Self = Self(5);
     /// `SendingContextRunTime`: the location of the sender's Java classes.
     pub const SENDING_CONTEXT_RUN_TIME: Self = Self(6);
-    /// `INVOCATION_POLICIES`: quality of service that the caller requests, see
+    /// `INVOCATION_POLICIES`: the quality of service that the caller requests. See
     /// [`Policies`](crate::ior::Policies).
     pub const INVOCATION_POLICIES: Self = Self(7);
-    /// `FORWARDED_IDENTITY`: the identity of the client, added by a firewall.
+    /// `FORWARDED_IDENTITY`: the identity of the client, which a firewall has added.
     pub const FORWARDED_IDENTITY: Self = Self(8);
-    /// `UnknownExceptionInfo`: a Java exception.
+    /// `UnknownExceptionInfo`: a Java exception that the IDL does not declare.
     pub const UNKNOWN_EXCEPTION_INFO: Self = Self(9);
     /// `RTCorbaPriority`: the priority of the call.
     pub const RT_CORBA_PRIORITY: Self = Self(10);
     /// `RTCorbaPriorityRange`: the priorities that the caller permits.
     pub const RT_CORBA_PRIORITY_RANGE: Self = Self(11);
-    /// `FT_GROUP_VERSION`: the client's version of a reference to replicas.
+    /// `FT_GROUP_VERSION`: the version of the client's reference to a group of replicas.
     pub const FT_GROUP_VERSION: Self = Self(12);
     /// `FT_REQUEST`: the identity of a request that may be repeated.
     pub const FT_REQUEST: Self = Self(13);
-    /// `ExceptionDetailMessage`: a text for a system exception.
+    /// `ExceptionDetailMessage`: a text that explains a system exception.
     pub const EXCEPTION_DETAIL_MESSAGE: Self = Self(14);
-    /// `SecurityAttributeService`: the identity of the caller, see [`SasContext`](crate::csi::SasContext).
+    /// `SecurityAttributeService`: the identity of the caller. See [`SasContext`](crate::csi::SasContext).
     pub const SECURITY_ATTRIBUTE_SERVICE: Self = Self(15);
     /// `ActivityService`: the caller's activity.
     pub const ACTIVITY_SERVICE: Self = Self(16);
@@ -63,21 +63,21 @@ impl ContextId {
     pub const FIREWALL_PATH: Self = Self(20);
     /// `FIREWALL_PATH_RESP`: the response of the firewalls.
     pub const FIREWALL_PATH_RESP: Self = Self(21);
-    /// The version of the sender, if it is an ORB of the JDK or of GlassFish.
+    /// The version of the sender, which is an ORB of the JDK or of GlassFish.
     pub const SUN_ORB_VERSION: Self = Self(0x4E45_4F00);
-    /// A context of zorb's own: the positions of the bulk data in a message, see
+    /// A context that only zorb defines: the positions of large sequences in a message. See
     /// [`BlockList`](super::BlockList). The number is `ZOR` and a 1. Other ORBs ignore it.
     pub const ZORB_BLOCKS: Self = Self(0x5A4F_5201);
-    /// A context of zorb's own without content. It moves the following data by twelve bytes, so that a body
-    /// that is forwarded in GIOP 1.0 or 1.1 keeps its alignment.
+    /// A context that only zorb defines, without content. It moves the data after it by twelve bytes, so that
+    /// a body that is forwarded in GIOP 1.0 or 1.1 keeps its alignment.
     pub const ZORB_PADDING: Self = Self(0x5A4F_5203);
-    /// A context of zorb's own: the trace that a call belongs to. The data is an encapsulation of two
-    /// strings, the `traceparent` and the `tracestate` of the W3C's Trace Context. The OMG has not assigned a
-    /// number for it.
+    /// A context that only zorb defines: the trace to which a call belongs. The data is an encapsulation of
+    /// two strings, the `traceparent` and the `tracestate` of the W3C's Trace Context. The OMG has not
+    /// assigned a number for such a context.
     pub const ZORB_TRACE: Self = Self(0x5A4F_5204);
-    /// A context of zorb's own: in a request, asks for the reference of the object, of which the client has
-    /// only a URL. A zorb server forwards the request to that reference, with this context in the reply. The
-    /// data is an empty encapsulation.
+    /// A context that only zorb defines. In a request, it asks for the reference of an object of which the
+    /// client has only a URL. A zorb server forwards the request to that reference, with this context in the
+    /// reply. The data is an empty encapsulation.
     pub const ZORB_REFERENCE: Self = Self(0x5A4F_5205);
 }
 
@@ -86,9 +86,9 @@ impl ContextId {
 /// Source clause: "Object Service Context" (`IOP::ServiceContext`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ServiceContext {
-    /// The service that the context belongs to.
+    /// The service to which the context belongs.
     pub id: ContextId,
-    /// The data, for almost every service an encapsulation.
+    /// The data. For almost every service, it is an encapsulation.
     pub data: Bytes,
 }
 
@@ -96,7 +96,7 @@ impl ServiceContext {
     /// Creates a context whose data is an encapsulation of `value`.
     ///
     /// # Errors
-    /// Those of encoding the value.
+    /// The value has no encoding.
     pub fn encapsulate(id: ContextId, value: &impl CdrEncode) -> Result<Self, EncodeError> {
         Ok(Self { id, data: encapsulation(|e| value.encode(e))? })
     }
@@ -105,7 +105,7 @@ impl ServiceContext {
 /// A service context that borrows its data from a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServiceContextRef<'a> {
-    /// The service that the context belongs to.
+    /// The service to which the context belongs.
     pub id: ContextId,
     /// The data.
     pub data: &'a [u8],
@@ -123,7 +123,7 @@ impl<'a> ServiceContextRef<'a> {
     /// Decodes the value in the data, which must be an encapsulation.
     ///
     /// # Errors
-    /// The data does not decode; the error's offset counts from the start of the data.
+    /// The data is malformed. The offset in the error counts from the start of the data.
     pub fn value<T: CdrDecode>(&self) -> Result<T, DecodeError> {
         T::decode(&mut self.open()?)
     }
@@ -134,21 +134,21 @@ impl<'a> ServiceContextRef<'a> {
     }
 }
 
-/// The service contexts of a message: a list to send, or a checked part of a received message.
+/// The service contexts of a message: a list to send, or a complete part of a received message.
 ///
-/// Neither form allocates. Unknown contexts are no error. Of contexts with the same id, the first one is
-/// used.
+/// Creating it allocates no memory. Unknown contexts are permitted. If several contexts have the same id,
+/// [`find`](Self::find) returns the first one.
 /// Source clause: "Object Service Context" (`IOP::ServiceContextList`).
 #[derive(Clone, Copy, Debug)]
-pub struct ServiceContexts<'a>(Repr<'a>);
+pub struct ServiceContexts<'a>(ContextSource<'a>);
 
 #[derive(Clone, Copy, Debug)]
-enum Repr<'a> {
+enum ContextSource<'a> {
     List(&'a [ServiceContext]),
     Wire(WireList<'a>),
 }
 
-/// A received list, checked to be complete. The bytes begin at the first context, which is aligned to 4.
+/// A received list that is known to be complete. The bytes begin at the first context, which is aligned to 4.
 #[derive(Clone, Copy, Debug)]
 struct WireList<'a> {
     count: u32,
@@ -158,13 +158,13 @@ struct WireList<'a> {
 
 impl<'a> ServiceContexts<'a> {
     /// An empty list.
-    pub const EMPTY: ServiceContexts<'static> = ServiceContexts(Repr::List(&[]));
+    pub const EMPTY: ServiceContexts<'static> = ServiceContexts(ContextSource::List(&[]));
 
     /// Returns the number of contexts.
     pub fn len(&self) -> usize {
         match &self.0 {
-            Repr::List(list) => list.len(),
-            Repr::Wire(list) => list.count as usize,
+            ContextSource::List(list) => list.len(),
+            ContextSource::Wire(list) => list.count as usize,
         }
     }
 
@@ -178,11 +178,11 @@ impl<'a> ServiceContexts<'a> {
         self.iter().map(|context| context.to_owned()).collect()
     }
 
-    /// Returns an iterator over all contexts, in order.
+    /// Returns an iterator over all contexts in their order.
     pub fn iter(&self) -> ServiceContextsIter<'a> {
         ServiceContextsIter(match self.0 {
-            Repr::List(list) => Iter::List(list.iter()),
-            Repr::Wire(list) => Iter::Wire {
+            ContextSource::List(list) => Iter::List(list.iter()),
+            ContextSource::Wire(list) => Iter::Wire {
                 remaining: list.count as usize,
                 d: Decoder::new(list.bytes, list.order, Version::V1_2),
             },
@@ -198,7 +198,7 @@ impl<'a> ServiceContexts<'a> {
     #[inline]
     pub(super) fn decode(d: &mut Decoder<'a>) -> Result<Self, DecodeError> {
         match d.read_len(ServiceContext::MIN_SIZE)? {
-            0 => Ok(Self(Repr::List(&[]))),
+            0 => Ok(Self(ContextSource::List(&[]))),
             count => Self::decode_some(d, count),
         }
     }
@@ -212,32 +212,34 @@ impl<'a> ServiceContexts<'a> {
             read_context(d)?;
         }
         let bytes = bytes.get(..d.position() - start).unwrap_or_default();
-        Ok(Self(Repr::Wire(WireList { count: count as u32, order: d.order(), bytes })))
+        Ok(Self(ContextSource::Wire(WireList { count: count as u32, order: d.order(), bytes })))
     }
 
     /// Returns the position of this list in `message`. A received list must be a part of that message.
     pub(super) fn range_in(&self, message: &[u8]) -> ContextsRange {
         match &self.0 {
-            Repr::List(_) => ContextsRange { count: 0, range: 0..0 },
-            Repr::Wire(list) => ContextsRange { count: list.count, range: range_in(message, list.bytes) },
+            ContextSource::List(_) => ContextsRange { count: 0, range: 0..0 },
+            ContextSource::Wire(list) => {
+                ContextsRange { count: list.count, range: range_in(message, list.bytes) }
+            }
         }
     }
 
-    /// Returns the list at a position in the message that [`range_in`](Self::range_in) returned for it.
+    /// Returns the list at a position that [`range_in`](Self::range_in) returned for `message`.
     pub(super) fn at_range(at: &ContextsRange, message: &'a [u8], order: ByteOrder) -> Self {
         let bytes = message.get(at.range.clone()).unwrap_or_default();
-        Self(Repr::Wire(WireList { count: at.count, order, bytes }))
+        Self(ContextSource::Wire(WireList { count: at.count, order, bytes }))
     }
 }
 
-/// The position of a checked list in its message.
+/// The position in a message of a list that is known to be complete.
 #[derive(Clone, Debug)]
 pub(super) struct ContextsRange {
     count: u32,
     pub(super) range: Range<usize>,
 }
 
-/// Returns the position of `part` in `whole`, of which it must be a part.
+/// Returns the position of `part` in `whole`. `part` must be a subslice of `whole`.
 pub(super) fn range_in(whole: &[u8], part: &[u8]) -> Range<usize> {
     let start = part.as_ptr().addr().saturating_sub(whole.as_ptr().addr());
     start..start + part.len()
@@ -245,19 +247,19 @@ pub(super) fn range_in(whole: &[u8], part: &[u8]) -> Range<usize> {
 
 impl Default for ServiceContexts<'_> {
     fn default() -> Self {
-        Self(Repr::List(&[]))
+        Self(ContextSource::List(&[]))
     }
 }
 
 impl<'a> From<&'a [ServiceContext]> for ServiceContexts<'a> {
     fn from(list: &'a [ServiceContext]) -> Self {
-        Self(Repr::List(list))
+        Self(ContextSource::List(list))
     }
 }
 
 impl<'a, const N: usize> From<&'a [ServiceContext; N]> for ServiceContexts<'a> {
     fn from(list: &'a [ServiceContext; N]) -> Self {
-        Self(Repr::List(list))
+        Self(ContextSource::List(list))
     }
 }
 
@@ -299,7 +301,7 @@ impl CdrDecode for ServiceContext {
     }
 }
 
-/// Iterator over [`ServiceContexts`].
+/// An iterator over [`ServiceContexts`].
 #[derive(Clone, Debug)]
 pub struct ServiceContextsIter<'a>(Iter<'a>);
 
@@ -319,7 +321,7 @@ impl<'a> Iterator for ServiceContextsIter<'a> {
             }
             Iter::Wire { remaining, d } => {
                 *remaining = remaining.checked_sub(1)?;
-                // This cannot fail: decoding the list read all contexts.
+                // This cannot fail, because all contexts were read when the list was decoded.
                 read_context(d).ok()
             }
         }
@@ -352,7 +354,7 @@ impl CodeSetContext {
     /// Returns the service context to send.
     ///
     /// # Errors
-    /// Currently none.
+    /// It never fails at present.
     pub fn to_service_context(self) -> Result<ServiceContext, EncodeError> {
         ServiceContext::encapsulate(ContextId::CODE_SETS, &self)
     }
@@ -362,7 +364,7 @@ impl Policies {
     /// Returns the service context to send, with the policies that the caller requests.
     ///
     /// # Errors
-    /// More policies than a ulong can count.
+    /// There are more than 2^32 - 1 policies.
     pub fn to_service_context(&self) -> Result<ServiceContext, EncodeError> {
         ServiceContext::encapsulate(ContextId::INVOCATION_POLICIES, self)
     }

@@ -2,10 +2,10 @@
 
 use crate::{ByteOrder, Version};
 
-/// Flag bit 1: more fragments of this message follow (GIOP 1.1 and later).
+/// The flag bit that tells that more fragments of this message follow (GIOP 1.1 and later).
 const MORE_FRAGMENTS: u8 = 0x02;
 
-/// The type of a GIOP message with its number on the wire.
+/// The type of a GIOP message, with its number on the wire.
 ///
 /// Source clause: "GIOP Message Formats / GIOP Message Header".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,7 +21,7 @@ pub enum MessageType {
     LocateRequest = 3,
     /// The reply to a LocateRequest.
     LocateReply = 4,
-    /// The sender closes the connection in an orderly way; requests without a reply were not processed.
+    /// The sender closes the connection in an orderly way. Requests without a reply were not processed.
     CloseConnection = 5,
     /// The sender cannot parse a message that it received.
     MessageError = 6,
@@ -30,7 +30,7 @@ pub enum MessageType {
 }
 
 impl MessageType {
-    /// Returns the type with this number; `None` above 7.
+    /// Returns the type with this number, or `None` if it is greater than 7.
     pub const fn from_wire(value: u8) -> Option<Self> {
         Some(match value {
             0 => Self::Request,
@@ -59,15 +59,15 @@ impl MessageType {
 
 /// The message header: version, byte order, fragment flag, type and size.
 ///
-/// `size` counts the bytes after the header. This type does not limit it; connections do.
+/// This type does not limit the size of a message, but connections do.
 /// Source clause: "GIOP Message Formats / GIOP Message Header".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageHeader {
-    /// Version of this message (messages of one connection may differ).
+    /// The version of this message. Messages of one connection may have different versions.
     pub version: Version,
-    /// Byte order of `size` and of everything after the header.
+    /// The byte order of `size` and of everything after the header.
     pub order: ByteOrder,
-    /// Whether fragments follow; never set in GIOP 1.0.
+    /// Whether fragments of this message follow. Never set in GIOP 1.0.
     pub more_fragments: bool,
     /// The type of the message.
     pub kind: MessageType,
@@ -76,14 +76,14 @@ pub struct MessageHeader {
 }
 
 impl MessageHeader {
-    /// Length of the header in bytes.
+    /// The length of the header in bytes.
     pub const LEN: usize = 12;
-    /// Offset of `size` in the header.
+    /// The offset of `size` in the header.
     pub const SIZE_AT: usize = 8;
     /// The first four bytes of every message.
     pub const MAGIC: [u8; 4] = *b"GIOP";
 
-    /// Creates a header of an unfragmented message with size 0, which is set later.
+    /// Creates a header of an unfragmented message. The size is 0 and must be set later.
     pub const fn new(version: Version, order: ByteOrder, kind: MessageType) -> Self {
         Self { version, order, more_fragments: false, kind, size: 0 }
     }
@@ -101,12 +101,13 @@ impl MessageHeader {
 
     /// Reads a header.
     ///
-    /// Flag bits other than 0 and 1 are ignored. In GIOP 1.0, where the flags are a boolean, bit 1 is ignored
-    /// as well. Peers send such bits.
+    /// Flag bits other than 0 and 1 are ignored, because some peers set them. In GIOP 1.0, where the flags
+    /// are a boolean, bit 1 is ignored as well.
     ///
     /// # Errors
-    /// Wrong magic, a version other than 1.0 to 1.2, a type above 7, `Fragment` in GIOP 1.0. The receiver of
-    /// such a header sends MessageError (with its highest version) and closes the connection.
+    /// The bytes do not begin with `GIOP`, the version is not 1.0 to 1.2, the type is greater than 7, or the
+    /// type is `Fragment` in GIOP 1.0. The receiver of such a header must send MessageError in its highest
+    /// version and close the connection.
     #[inline]
     pub fn decode(bytes: &[u8; Self::LEN]) -> Result<Self, HeaderError> {
         let [g, i, o, p, major, minor, flags, kind, a, b, c, d] = *bytes;
@@ -140,27 +141,27 @@ pub enum HeaderError {
     /// The first four bytes are not `GIOP`.
     #[error("{}", wrong_magic(.0))]
     Magic([u8; 4]),
-    /// A version that zorb does not support.
+    /// The version is not supported by zorb.
     #[error("GIOP {major}.{minor} is not supported (1.0 to 1.2 are)")]
     Version {
-        /// Major number received.
+        /// The major number that was received.
         major: u8,
-        /// Minor number received.
+        /// The minor number that was received.
         minor: u8,
     },
-    /// An unknown message type.
+    /// The message type does not exist.
     #[error("GIOP message type {0} does not exist (0 to 7 do)")]
     Type(u8),
-    /// A Fragment in GIOP 1.0, which does not support fragments.
-    #[error("Fragment in GIOP 1.0, which does not support fragments")]
+    /// The type is `Fragment` in GIOP 1.0, which does not support fragments.
+    #[error("the peer sent a Fragment in GIOP 1.0, which does not support fragments")]
     FragmentIn1_0,
 }
 
 fn wrong_magic(magic: &[u8; 4]) -> String {
     match magic {
         [0x16, 3, ..] => {
-            "the peer sent a TLS handshake to a port of plain IIOP: give the client a reference of this \
-                          server, or listen on ssliop:// too"
+            "the peer sent a TLS handshake to a port for plain IIOP: let the client use a reference that this \
+             server published, or listen on ssliop:// too"
                 .to_owned()
         }
         other => format!("message starts with \"{}\" instead of \"GIOP\"", other.escape_ascii()),

@@ -1,17 +1,17 @@
-//! LocateRequest and LocateReply, by which a client asks for the location of an object.
+//! The messages LocateRequest and LocateReply, by which a client asks for the location of an object.
 
 use super::target::{RequestId, TargetAddress};
 use crate::cdr::{Decoder, Encoder};
 use crate::{DecodeError, DecodeErrorKind, EncodeError, Version};
 
-/// The header, and only content, of a LocateRequest.
+/// The header of a LocateRequest, which has no other content.
 ///
 /// Source clause: "GIOP Message Formats / LocateRequest Message".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocateRequestHeader<'a> {
-    /// The number of the request, unique among the outstanding requests and locate requests.
+    /// The number of the request, which is unique among the connection's outstanding requests of both kinds.
     pub request_id: RequestId,
-    /// The object.
+    /// The object that is to be located.
     pub target: TargetAddress<'a>,
 }
 
@@ -19,7 +19,7 @@ impl<'a> LocateRequestHeader<'a> {
     /// Writes the header after a message header, in the encoder's version.
     ///
     /// # Errors
-    /// Those of the target in [`RequestHeader::encode`](super::RequestHeader::encode).
+    /// The errors of the target in [`RequestHeader::encode`](super::RequestHeader::encode).
     pub fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         e.put_u32(self.request_id.0);
         self.target.encode(e)
@@ -28,14 +28,14 @@ impl<'a> LocateRequestHeader<'a> {
     /// Reads the header in the decoder's version, starting after the message header.
     ///
     /// # Errors
-    /// `MARSHAL`: data that ends early, a target of an unknown form.
+    /// `MARSHAL`: the data ends early, or the form of the target is unknown.
     pub fn decode(d: &mut Decoder<'a>) -> Result<Self, DecodeError> {
         let request_id = RequestId(d.read_u32()?);
         Ok(Self { request_id, target: TargetAddress::decode(d)? })
     }
 }
 
-/// The location of an object with its number on the wire.
+/// The location of an object, with its number on the wire.
 ///
 /// Source clause: "GIOP Message Formats / LocateReply Message" (`GIOP::LocateStatusType`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,9 +45,9 @@ pub enum LocateStatus {
     UnknownObject = 0,
     /// The server accepts requests for the object.
     ObjectHere = 1,
-    /// An [`Ior`](crate::ior::Ior) to send requests to follows.
+    /// An [`Ior`](crate::ior::Ior) follows, to which requests must be sent.
     ObjectForward = 2,
-    /// An [`Ior`](crate::ior::Ior) that replaces the reference permanently follows (GIOP 1.2).
+    /// An [`Ior`](crate::ior::Ior) follows, which replaces the reference permanently (GIOP 1.2).
     ObjectForwardPerm = 3,
     /// A [`SystemException`](crate::exception::SystemException) follows (GIOP 1.2).
     SystemException = 4,
@@ -56,7 +56,7 @@ pub enum LocateStatus {
 }
 
 impl LocateStatus {
-    /// Returns the status with this number; 3 to 5 exist in GIOP 1.2 only.
+    /// Returns the status with this number. Numbers 3 to 5 exist only in GIOP 1.2.
     pub const fn from_wire(value: u32, version: Version) -> Option<Self> {
         Some(match (value, version) {
             (0, _) => Self::UnknownObject,
@@ -69,7 +69,7 @@ impl LocateStatus {
         })
     }
 
-    /// Returns the status of a forward. Before GIOP 1.2, there is no status for a permanent one.
+    /// Returns the status of a forward. Before GIOP 1.2, there is no status for a permanent forward.
     #[must_use]
     pub const fn forward(permanent: bool, version: Version) -> Self {
         match (permanent, version) {
@@ -81,11 +81,11 @@ impl LocateStatus {
 
 /// The header of a LocateReply.
 ///
-/// The body follows without alignment in every version, as an urgent issue of the OMG decided.
-/// Source clause: "GIOP Message Formats / LocateReply Message".
+/// The body follows without alignment in every version, as a later decision of the OMG requires. Source
+/// clause: "GIOP Message Formats / LocateReply Message".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocateReplyHeader {
-    /// The id of the locate request.
+    /// The id of the LocateRequest.
     pub request_id: RequestId,
     /// The location of the object.
     pub status: LocateStatus,
@@ -95,7 +95,7 @@ impl LocateReplyHeader {
     /// Writes the header after a message header.
     ///
     /// # Errors
-    /// None at present.
+    /// It never fails at present.
     pub fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         e.put_u32(self.request_id.0);
         e.put_u32(self.status as u32);
@@ -105,7 +105,7 @@ impl LocateReplyHeader {
     /// Reads the header, starting after the message header, and leaves the decoder at the body.
     ///
     /// # Errors
-    /// `MARSHAL`: data that ends early, a status that the version does not have.
+    /// `MARSHAL`: the data ends early, or the status does not exist in the version.
     pub fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         let request_id = RequestId(d.read_u32()?);
         match LocateStatus::from_wire(d.read_u32()?, d.version()) {

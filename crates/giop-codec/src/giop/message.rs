@@ -1,5 +1,4 @@
-//! The common parts of all messages: the frame, the body's alignment, and the selection of one of the eight
-//! types.
+//! The common parts of all messages: the size in the header, the alignment of the body, and the type.
 
 use super::context::ServiceContexts;
 use super::locate::{LocateReplyHeader, LocateRequestHeader};
@@ -10,18 +9,18 @@ use super::{MessageHeader, MessageType};
 use crate::cdr::{Decoder, Encoder};
 use crate::{DecodeError, EncodeError, EncodeErrorKind, Version};
 
-/// Writes a message header with size 0 in the encoder's version and byte order. Returns the offset of the
-/// size.
+/// Writes a message header with size 0 and returns the index of the size in [`Encoder::head`].
 ///
-/// The encoder must be at the start of a message (new, reset, or after `Encoder::begin_message`).
+/// The encoder must be at the start of a message: new, reset, or after [`Encoder::begin_message`].
 #[inline]
 pub fn put_message_header(e: &mut Encoder, kind: MessageType) -> usize {
-    debug_assert_eq!(e.position(), 0, "a message header must be the first of its message");
+    debug_assert_eq!(e.position(), 0, "a message header must be at the start of its message");
     e.put_raw(&MessageHeader::new(e.version(), e.order(), kind).encode());
     e.head().len() - MessageHeader::LEN + MessageHeader::SIZE_AT
 }
 
-/// Patches the size of the current message (the number of bytes after the message header) and returns it.
+/// Sets the size of the current message in its header, and returns it. The size is the number of bytes after
+/// the message header. `message_size_at` is the result of [`put_message_header`].
 ///
 /// # Errors
 /// The message is longer than its size field can express.
@@ -33,20 +32,24 @@ pub fn finish_message(e: &mut Encoder, message_size_at: usize) -> Result<u32, En
     Ok(size)
 }
 
-/// Like [`finish_message`], but `coming` bytes of the message, which count too, are not in the encoder yet.
+/// Sets the size like [`finish_message`], but `remaining_bytes` of the message are not encoded yet.
 ///
 /// # Errors
 /// The message is longer than its size field can express.
-pub fn announce_message(e: &mut Encoder, message_size_at: usize, coming: u64) -> Result<u32, EncodeError> {
-    let size = (e.position().saturating_sub(MessageHeader::LEN) as u64).saturating_add(coming);
+pub fn announce_message_size(
+    e: &mut Encoder,
+    message_size_at: usize,
+    remaining_bytes: u64,
+) -> Result<u32, EncodeError> {
+    let size = (e.position().saturating_sub(MessageHeader::LEN) as u64).saturating_add(remaining_bytes);
     let size = u32::try_from(size).map_err(|_| EncodeErrorKind::TooLong)?;
     e.patch_u32(message_size_at, size);
     Ok(size)
 }
 
-/// Aligns for the body of a Request or Reply: to 8 in GIOP 1.2; no alignment in earlier versions.
+/// Aligns to 8 for the body of a Request or Reply in GIOP 1.2. Does nothing in earlier versions.
 ///
-/// Call it only if a body follows. A request without arguments and a void reply end without padding.
+/// Call it only if a body follows. A request or reply without a body must end without padding.
 #[inline]
 pub fn begin_body(e: &mut Encoder) {
     if e.version() >= Version::V1_2 {
@@ -56,7 +59,7 @@ pub fn begin_body(e: &mut Encoder) {
 
 /// Skips to the body of a Request or Reply, if there is one.
 ///
-/// If the padding is cut off, the message has no body, and decoding a value from it fails.
+/// If the data ends inside the padding, moves to the end of the data. Decoding a value then fails.
 #[inline]
 pub fn enter_body(d: &mut Decoder<'_>) {
     if d.version() >= Version::V1_2 && d.remaining() > 0 && d.align(8).is_err() {
@@ -70,7 +73,7 @@ pub fn enter_body(d: &mut Decoder<'_>) {
 /// Source clause: "GIOP Message Formats / CancelRequest Message".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CancelRequest {
-    /// The request, or locate request, to cancel.
+    /// The id of the Request or LocateRequest to cancel.
     pub request_id: RequestId,
 }
 
@@ -79,12 +82,12 @@ pub struct CancelRequest {
 /// Source clause: "GIOP Message Formats / Fragment Message".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FragmentHeader {
-    /// The message that the fragment continues. GIOP 1.1 does not name it: the fragment continues the
+    /// The id of the message that the fragment continues. `None` in GIOP 1.1, where a fragment continues the
     /// preceding message of the connection.
     pub request_id: Option<RequestId>,
 }
 
-/// Any GIOP message: its header is decoded, its body is not.
+/// Any GIOP message. Its header is decoded, but its body is not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
     /// A call.
@@ -99,7 +102,7 @@ pub enum Message<'a> {
     LocateReply(LocateReplyHeader),
     /// The sender closes the connection in an orderly way.
     CloseConnection,
-    /// The sender cannot parse a message.
+    /// The sender cannot parse a message that it received.
     MessageError,
     /// A further fragment of a message.
     Fragment(FragmentHeader),
@@ -120,10 +123,10 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Reads the header of a message of this type, after the message header, and the padding before the body.
+    /// Reads the part of a message of this type that is between the message header and the body.
     ///
     /// # Errors
-    /// `MARSHAL`: see the `decode` method of the header type.
+    /// `MARSHAL`, for the reasons that the `decode` method of the header type lists.
     pub fn decode(kind: MessageType, d: &mut Decoder<'a>) -> Result<Self, DecodeError> {
         Ok(match kind {
             MessageType::Request => {
@@ -150,10 +153,11 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// Writes both headers. Returns the offset of the size, for [`finish_message`] after the body.
+    /// Writes the message header and the header of this type. Returns the index of the size, for
+    /// [`finish_message`] after the body.
     ///
     /// # Errors
-    /// See the `encode` method of the header type.
+    /// The errors that the `encode` method of the header type lists.
     pub fn encode(&self, e: &mut Encoder) -> Result<usize, EncodeError> {
         let size_at = put_message_header(e, self.kind());
         match self {
@@ -172,7 +176,7 @@ impl<'a> Message<'a> {
         Ok(size_at)
     }
 
-    /// Returns the id of the request that the message belongs to, if it contains one.
+    /// Returns the id of the request to which the message belongs, if it contains one.
     pub fn request_id(&self) -> Option<RequestId> {
         match self {
             Self::Request(header) => Some(header.request_id),

@@ -1,5 +1,5 @@
-//! Requests and replies that own their message. A connection passes them to the dispatcher or to the caller
-//! that awaits the reply.
+//! Received requests and replies that own their message. A connection passes requests to the dispatcher, and
+//! replies to the callers that await them.
 
 use std::ops::Range;
 
@@ -16,9 +16,9 @@ use crate::cdr::Decoder;
 use crate::ior::ObjectKey;
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, Version};
 
-/// A received Request: the message and the positions of its parts.
+/// A received Request: the message, and the positions of its parts.
 ///
-/// It is decoded once, without an allocation (except for targets that are not keys).
+/// The header is decoded once. This allocates memory only if the target is not an object key.
 #[derive(Clone, Debug)]
 pub struct RequestMessage {
     frame: MessageFrame,
@@ -29,10 +29,10 @@ pub struct RequestMessage {
 }
 
 impl RequestMessage {
-    /// Decodes a whole message, including its message header, which `header` contains.
+    /// Decodes the header of a whole message, which includes the message header that `header` contains.
     ///
     /// # Errors
-    /// Those of [`RequestHeader::decode`]; [`Malformed`](DecodeErrorKind::Malformed) if it is not a Request.
+    /// Those of [`RequestHeader::decode`]. [`Malformed`](DecodeErrorKind::Malformed) if it is not a Request.
     pub fn decode(header: &MessageHeader, message: Bytes) -> Result<Self, DecodeError> {
         if header.kind != MessageType::Request {
             return Err(DecodeError::new(DecodeErrorKind::Malformed, 0));
@@ -51,7 +51,7 @@ impl RequestMessage {
         Ok(Self { frame, request_id, response, key, operation })
     }
 
-    /// Returns the id that the reply must carry.
+    /// Returns the id that the reply must have.
     pub fn request_id(&self) -> RequestId {
         self.request_id
     }
@@ -61,7 +61,7 @@ impl RequestMessage {
         self.response
     }
 
-    /// Returns the version to reply in.
+    /// Returns the version of the message, which the reply must have too.
     pub fn version(&self) -> Version {
         self.frame.version
     }
@@ -71,7 +71,7 @@ impl RequestMessage {
         self.frame.order
     }
 
-    /// Returns the object key, for any form of target address.
+    /// Returns the object key, whatever the form of the target address.
     ///
     /// # Errors
     /// The key is longer than [`MAX_OBJECT_KEY_BYTES`], or the address contains no usable IIOP profile.
@@ -90,7 +90,7 @@ impl RequestMessage {
     #[inline]
     pub fn operation(&self) -> &str {
         let bytes = self.frame.message.get(self.operation.clone()).unwrap_or_default();
-        // This cannot fail: decoding the header checked the name.
+        // This cannot fail, because the name was checked when the header was decoded.
         std::str::from_utf8(bytes).unwrap_or_default()
     }
 
@@ -105,7 +105,7 @@ impl RequestMessage {
         self.frame.body()
     }
 
-    /// Returns the offset of the body in the message, after padding.
+    /// Returns the offset of the body in the message, after the padding.
     pub fn body_at(&self) -> usize {
         self.frame.body_at
     }
@@ -121,7 +121,7 @@ impl RequestMessage {
     }
 }
 
-/// A received Reply: the message and the positions of its parts.
+/// A received Reply: the message, and the positions of its parts.
 #[derive(Clone, Debug)]
 pub struct ReplyMessage {
     frame: MessageFrame,
@@ -130,10 +130,10 @@ pub struct ReplyMessage {
 }
 
 impl ReplyMessage {
-    /// Decodes a whole message, including its message header, which `header` contains.
+    /// Decodes the header of a whole message, which includes the message header that `header` contains.
     ///
     /// # Errors
-    /// Those of [`ReplyHeader::decode`]; [`Malformed`](DecodeErrorKind::Malformed) if it is not a Reply.
+    /// Those of [`ReplyHeader::decode`]. [`Malformed`](DecodeErrorKind::Malformed) if it is not a Reply.
     pub fn decode(header: &MessageHeader, message: Bytes) -> Result<Self, DecodeError> {
         if header.kind != MessageType::Reply {
             return Err(DecodeError::new(DecodeErrorKind::Malformed, 0));
@@ -172,13 +172,13 @@ impl ReplyMessage {
         self.frame.contexts()
     }
 
-    /// Returns a decoder at the first result. Set the connection's code sets before reading text.
+    /// Returns a decoder at the body. Set the connection's code sets before reading text.
     #[inline]
     pub fn body(&self) -> Decoder<'_> {
         self.frame.body()
     }
 
-    /// Returns the offset of the body in the message, after padding.
+    /// Returns the offset of the body in the message, after the padding.
     pub fn body_at(&self) -> usize {
         self.frame.body_at
     }
@@ -194,6 +194,7 @@ impl ReplyMessage {
     }
 }
 
+/// The parts that requests and replies have in common.
 #[derive(Clone, Debug)]
 struct MessageFrame {
     message: Bytes,
@@ -217,6 +218,6 @@ impl MessageFrame {
 enum RequestKey {
     /// The position of the key in the message.
     InMessage(Range<usize>),
-    /// The key in a profile, which has its own data.
+    /// The key from a profile, which owns its data.
     InProfile(Result<ObjectKey, TargetError>),
 }

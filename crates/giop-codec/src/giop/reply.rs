@@ -1,4 +1,4 @@
-//! The reply header in its three versions, and replies that carry a system exception.
+//! The header of a Reply in its three versions, and replies that contain a system exception.
 
 use super::MessageHeader;
 use super::MessageType;
@@ -9,28 +9,28 @@ use crate::cdr::{CdrEncode, Decoder, Encoder};
 use crate::exception::SystemException;
 use crate::{DecodeError, DecodeErrorKind, EncodeError, Version};
 
-/// The outcome of a request with its number on the wire.
+/// The outcome of a request, with its number on the wire. It determines the content of the reply's body.
 ///
 /// Source clause: "GIOP Message Formats / Reply Header" (`GIOP::ReplyStatusType`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum ReplyStatus {
-    /// The return value, then inout and out parameters.
+    /// The body has the return value, followed by the inout and out parameters.
     NoException = 0,
-    /// The repository id and the members of an exception in the raises clause.
+    /// The body has the repository id and members of an exception in the operation's `raises` clause.
     UserException = 1,
-    /// A [`SystemException`].
+    /// The body has a [`SystemException`].
     SystemException = 2,
-    /// An [`Ior`](crate::ior::Ior) to send the request to.
+    /// The body has an [`Ior`](crate::ior::Ior) to which the request must be sent.
     LocationForward = 3,
-    /// An [`Ior`](crate::ior::Ior) that replaces the reference permanently (GIOP 1.2).
+    /// The body has an [`Ior`](crate::ior::Ior) that replaces the reference permanently (GIOP 1.2).
     LocationForwardPerm = 4,
-    /// The [`AddressingDisposition`](super::AddressingDisposition) that the server requires (GIOP 1.2).
+    /// The body has the required [`AddressingDisposition`](super::AddressingDisposition) (GIOP 1.2).
     NeedsAddressingMode = 5,
 }
 
 impl ReplyStatus {
-    /// Returns the status with this number; 4 and 5 exist in GIOP 1.2 only.
+    /// Returns the status with this number. Numbers 4 and 5 exist only in GIOP 1.2.
     pub const fn from_wire(value: u32, version: Version) -> Option<Self> {
         Some(match (value, version) {
             (0, _) => Self::NoException,
@@ -44,7 +44,7 @@ impl ReplyStatus {
     }
 }
 
-/// The header of a Reply, to send or as received.
+/// The header of a Reply.
 ///
 /// Source clause: "GIOP Message Formats / Reply Header".
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,17 +57,17 @@ pub struct ReplyHeader<'a> {
     pub contexts: ServiceContexts<'a>,
 }
 
-/// Positions of the parts of a reply that are set last: indices into [`Encoder::head`], for
-/// [`Encoder::patch_u32`].
+/// The positions of those parts of a reply that may be set after encoding. They are indices into
+/// [`Encoder::head`], for [`Encoder::patch_u32`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyHeaderLayout {
-    /// Offset of the message size, for [`finish_message`].
+    /// Index of the message size, for [`finish_message`].
     pub message_size_at: usize,
-    /// Offset of the request id.
+    /// Index of the request id.
     pub request_id_at: usize,
-    /// Offset of the status.
+    /// Index of the status.
     pub status_at: usize,
-    /// Offset of the end of the header.
+    /// Index of the end of the header.
     pub end: usize,
 }
 
@@ -80,7 +80,7 @@ impl<'a> ReplyHeader<'a> {
     /// Writes the header after a message header (see [`put_message_header`]), in the encoder's version.
     ///
     /// # Errors
-    /// A context longer than 4 GiB.
+    /// A context is 4 GiB or longer.
     #[inline]
     pub fn encode(&self, e: &mut Encoder) -> Result<ReplyHeaderLayout, EncodeError> {
         if e.version() < Version::V1_2 {
@@ -88,7 +88,7 @@ impl<'a> ReplyHeader<'a> {
         }
         e.put_u32(self.request_id.0);
         let request_id_at = e.head().len() - 4;
-        // No part of a header is a shared chunk: offsets in head and message differ by a constant.
+        // Headers have no shared chunks, so indices into the head and offsets differ by a constant.
         let message_size_at = (request_id_at + 4).saturating_sub(e.position()) + MessageHeader::SIZE_AT;
         e.put_u32(self.status as u32);
         if e.version() >= Version::V1_2 {
@@ -105,17 +105,17 @@ impl<'a> ReplyHeader<'a> {
     /// Reads the header in the decoder's version, starting after the message header.
     ///
     /// # Errors
-    /// `MARSHAL`: data that ends early, a status that the version does not have, more than 64 contexts.
+    /// `MARSHAL`: the data ends early, the version has no such status, or there are more than 64 contexts.
     #[inline]
     pub fn decode(d: &mut Decoder<'a>) -> Result<Self, DecodeError> {
         match d.version() {
             Version::V1_0 | Version::V1_1 => {
                 let contexts = ServiceContexts::decode(d)?;
-                let (request_id, status) = read_ids(d)?;
+                let (request_id, status) = read_id_and_status(d)?;
                 Ok(Self { request_id, status, contexts })
             }
             Version::V1_2 => {
-                let (request_id, status) = read_ids(d)?;
+                let (request_id, status) = read_id_and_status(d)?;
                 let contexts = ServiceContexts::decode(d)?;
                 Ok(Self { request_id, status, contexts })
             }
@@ -124,7 +124,7 @@ impl<'a> ReplyHeader<'a> {
 }
 
 #[inline]
-fn read_ids(d: &mut Decoder<'_>) -> Result<(RequestId, ReplyStatus), DecodeError> {
+fn read_id_and_status(d: &mut Decoder<'_>) -> Result<(RequestId, ReplyStatus), DecodeError> {
     let request_id = RequestId(d.read_u32()?);
     match ReplyStatus::from_wire(d.read_u32()?, d.version()) {
         Some(status) => Ok((request_id, status)),
@@ -135,7 +135,7 @@ fn read_ids(d: &mut Decoder<'_>) -> Result<(RequestId, ReplyStatus), DecodeError
 /// Writes a whole reply with a system exception. The encoder must be at the start of a message.
 ///
 /// # Errors
-/// A context longer than 4 GiB.
+/// A context is 4 GiB or longer.
 #[cold]
 pub fn put_exception_reply(
     e: &mut Encoder,

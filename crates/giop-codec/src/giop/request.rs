@@ -1,4 +1,4 @@
-//! The request header in its three versions, and its pre-encoded template.
+//! The header of a Request in its three versions, and a template of it that serves many calls.
 
 use bytes::Bytes;
 
@@ -9,23 +9,23 @@ use super::{MAX_OPERATION_NAME_BYTES, MessageHeader, MessageType};
 use crate::cdr::{CdrEncode, Decoder, Encoder};
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, Version};
 
-/// The response flags: whether and when a reply is expected, in two bits.
+/// The response flags, two bits that tell whether and when a reply is expected.
 ///
 /// GIOP 1.0 and 1.1 have only one bit: `Server` is sent as `Target`, and a set bit is received as `Target`.
 /// Source clause: "GIOP Message Formats / Request Header" (`response_flags`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ResponseFlags {
-    /// No reply (oneway): the server must not send one.
+    /// The server must not send a reply (oneway).
     None = 0x00,
-    /// A reply when the server has received the request (oneway, `SYNC_WITH_SERVER`).
+    /// The server must reply when it has received the request (oneway, `SYNC_WITH_SERVER`).
     Server = 0x01,
-    /// A reply when the servant has returned (twoway, or oneway `SYNC_WITH_TARGET`).
+    /// The server must reply when the servant has returned (twoway, or oneway `SYNC_WITH_TARGET`).
     Target = 0x03,
 }
 
 impl ResponseFlags {
-    /// Returns whether a reply is to be sent.
+    /// Returns whether a reply must be sent.
     pub const fn expects_reply(self) -> bool {
         !matches!(self, Self::None)
     }
@@ -38,7 +38,7 @@ impl ResponseFlags {
         }
     }
 
-    /// The illegal value 0x02 means no reply, as in omniORB.
+    /// Returns the flags for a byte on the wire. As in omniORB, the illegal value 0x02 means no reply.
     #[inline]
     const fn from_wire(byte: u8, version: Version) -> Self {
         match (version, byte & 0x03) {
@@ -50,9 +50,10 @@ impl ResponseFlags {
     }
 }
 
-/// The header of a Request, to send or as received.
+/// The header of a Request.
 ///
-/// Key, operation and contexts borrow from the message: only targets that are not keys need an allocation.
+/// The key, operation and contexts of a received header borrow from the message. Only targets that are not
+/// keys need an allocation.
 /// Source clause: "GIOP Message Formats / Request Header".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestHeader<'a> {
@@ -60,61 +61,61 @@ pub struct RequestHeader<'a> {
     pub request_id: RequestId,
     /// Whether and when the client expects a reply.
     pub response: ResponseFlags,
-    /// The object.
+    /// The object that is called.
     pub target: TargetAddress<'a>,
-    /// The operation's name in ASCII; `_get_x` or `_set_x` for an attribute.
+    /// The operation's name, or `_get_x` or `_set_x` for an attribute `x`. UTF-8 beyond ASCII is accepted.
     pub operation: &'a str,
     /// The service contexts of the request.
     pub contexts: ServiceContexts<'a>,
 }
 
-/// Positions of the parts of a request that differ from call to call: indices into [`Encoder::head`].
+/// The positions of parts that differ from call to call, as indices into [`Encoder::head`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestHeaderLayout {
-    /// Offset of the message size, for [`finish_message`](super::finish_message).
+    /// Index of the message size, for [`finish_message`](super::finish_message).
     pub message_size_at: usize,
-    /// Offset of the request id, for [`Encoder::patch_u32`].
+    /// Index of the request id, for [`Encoder::patch_u32`].
     pub request_id_at: usize,
-    /// Offset of the response flags: one byte and three bytes of padding, see [`response_word`].
+    /// Index of the response flags and three bytes of padding, for the result of [`response_flags_word`].
     pub response_at: usize,
-    /// Offset of the end of the header.
+    /// Index of the end of the header.
     pub end: usize,
 }
 
 impl<'a> RequestHeader<'a> {
     /// Writes the header after a message header (see [`put_message_header`]), in the encoder's version.
     ///
-    /// In GIOP 1.2 the request id is at offset 12 of the message. Before GIOP 1.2 it follows the contexts.
+    /// In GIOP 1.2, the request id is at offset 12. In earlier versions, it follows the contexts.
     ///
     /// # Errors
-    /// An operation name or type id that contains a NUL, a part longer than 4 GiB, or a target without a key
-    /// in GIOP 1.0 or 1.1.
+    /// An operation name or type id contains a NUL, a part is 4 GiB or longer, or there is no key for GIOP
+    /// 1.0 or 1.1.
     pub fn encode(&self, e: &mut Encoder) -> Result<RequestHeaderLayout, EncodeError> {
         match e.version() {
             Version::V1_0 | Version::V1_1 => {
                 self.contexts.encode(e)?;
-                let layout = self.put_ids(e);
+                let layout = self.put_id_and_flags(e);
                 self.target.encode(e)?;
-                e.put_ascii(self.operation)?;
+                e.put_unconverted_str(self.operation)?;
                 // The requesting principal is deprecated, and therefore empty.
                 e.put_u32(0);
                 Ok(RequestHeaderLayout { end: e.head().len(), ..layout })
             }
             Version::V1_2 => {
-                let layout = self.put_ids(e);
+                let layout = self.put_id_and_flags(e);
                 self.target.encode(e)?;
-                e.put_ascii(self.operation)?;
+                e.put_unconverted_str(self.operation)?;
                 self.contexts.encode(e)?;
                 Ok(RequestHeaderLayout { end: e.head().len(), ..layout })
             }
         }
     }
 
-    /// Writes request id, response flags and the following three bytes, which GIOP 1.0 calls padding.
-    fn put_ids(&self, e: &mut Encoder) -> RequestHeaderLayout {
+    /// Writes the request id, the response flags, and three bytes of padding.
+    fn put_id_and_flags(&self, e: &mut Encoder) -> RequestHeaderLayout {
         e.put_u32(self.request_id.0);
         let request_id_at = e.head().len() - 4;
-        // No part of a header is a shared chunk: offsets in head and message differ by a constant.
+        // Headers have no shared chunks, so indices into the head and offsets differ by a constant.
         let message_size_at = (request_id_at + 4).saturating_sub(e.position()) + MessageHeader::SIZE_AT;
         e.put_u8(self.response.to_wire(e.version()));
         e.put_raw(&[0; 3]);
@@ -129,15 +130,15 @@ impl<'a> RequestHeader<'a> {
     /// Reads the header in the decoder's version, starting after the message header.
     ///
     /// # Errors
-    /// `MARSHAL`: data that ends early, a target of an unknown form, more than 64 contexts, an operation name
-    /// of more than 1 KiB or not in UTF-8. An object key of any length is accepted here: see
-    /// [`TargetAddress::object_key`].
+    /// `MARSHAL`: the data ends early, the form of the target is unknown, there are more than 64 contexts, or
+    /// the operation name is longer than 1 KiB or not UTF-8. Here, an object key may have any length;
+    /// [`TargetAddress::object_key`] checks it.
     #[inline]
     pub fn decode(d: &mut Decoder<'a>) -> Result<Self, DecodeError> {
         match d.version() {
             Version::V1_0 | Version::V1_1 => {
                 let contexts = ServiceContexts::decode(d)?;
-                let (request_id, response) = read_ids(d)?;
+                let (request_id, response) = read_id_and_flags(d)?;
                 let target = TargetAddress::decode(d)?;
                 let operation = read_operation(d)?;
                 let principal = d.read_len(1)?;
@@ -145,7 +146,7 @@ impl<'a> RequestHeader<'a> {
                 Ok(Self { request_id, response, target, operation, contexts })
             }
             Version::V1_2 => {
-                let (request_id, response) = read_ids(d)?;
+                let (request_id, response) = read_id_and_flags(d)?;
                 let target = TargetAddress::decode(d)?;
                 let operation = read_operation(d)?;
                 let contexts = ServiceContexts::decode(d)?;
@@ -156,7 +157,7 @@ impl<'a> RequestHeader<'a> {
 }
 
 #[inline]
-fn read_ids(d: &mut Decoder<'_>) -> Result<(RequestId, ResponseFlags), DecodeError> {
+fn read_id_and_flags(d: &mut Decoder<'_>) -> Result<(RequestId, ResponseFlags), DecodeError> {
     let request_id = RequestId(d.read_u32()?);
     let response = ResponseFlags::from_wire(d.read_u8()?, d.version());
     d.take(3)?;
@@ -166,16 +167,16 @@ fn read_ids(d: &mut Decoder<'_>) -> Result<(RequestId, ResponseFlags), DecodeErr
 #[inline]
 fn read_operation<'a>(d: &mut Decoder<'a>) -> Result<&'a str, DecodeError> {
     let at = d.position();
-    let operation = d.read_str_ascii()?;
+    let operation = d.read_unconverted_str()?;
     if operation.len() > MAX_OPERATION_NAME_BYTES {
         return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
     }
     Ok(operation)
 }
 
-/// Returns the response flags and the three following bytes as one word, for [`Encoder::patch_u32`] at
+/// Returns the response flags and the three bytes of padding as one word, for [`Encoder::patch_u32`] at
 /// [`RequestHeaderLayout::response_at`].
-pub const fn response_word(response: ResponseFlags, order: ByteOrder, version: Version) -> u32 {
+pub const fn response_flags_word(response: ResponseFlags, order: ByteOrder, version: Version) -> u32 {
     let bytes = [response.to_wire(version), 0, 0, 0];
     match order {
         ByteOrder::Big => u32::from_be_bytes(bytes),
@@ -185,14 +186,15 @@ pub const fn response_word(response: ResponseFlags, order: ByteOrder, version: V
 
 /// The header of all requests for one operation of one object in one version and byte order, encoded once.
 ///
-/// A call copies the template, patches request id and response flags, and adds its own contexts. Once the
-/// encoder's buffer has grown, no allocation is needed. The contexts are the first part in GIOP 1.0 and 1.1
-/// and the last one in 1.2. The template holds the other parts, which are aligned to 4 in all versions.
+/// A call copies the template, patches the request id and response flags, and adds its own contexts. Once the
+/// encoder's buffer has grown, no allocation is needed. The contexts are the first part of the header in GIOP
+/// 1.0 and 1.1, and the last one in 1.2. The template contains the other parts, which begin aligned to 4 in
+/// all versions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestTemplate {
     version: Version,
     order: ByteOrder,
-    /// From the request id to the operation (1.2) or the principal (1.0, 1.1).
+    /// The encoded parts from the request id to the operation (1.2) or the principal (1.0 and 1.1).
     bytes: Bytes,
 }
 
@@ -200,7 +202,7 @@ impl RequestTemplate {
     /// Encodes the header of this target and operation.
     ///
     /// # Errors
-    /// Those of [`RequestHeader::encode`].
+    /// The errors of [`RequestHeader::encode`].
     pub fn new(
         version: Version,
         order: ByteOrder,
@@ -235,7 +237,7 @@ impl RequestTemplate {
     /// [`finish_message`](super::finish_message).
     ///
     /// # Errors
-    /// A context longer than 4 GiB.
+    /// A context is 4 GiB or longer.
     #[inline]
     pub fn encode(
         &self,
@@ -246,7 +248,7 @@ impl RequestTemplate {
     ) -> Result<RequestHeaderLayout, EncodeError> {
         debug_assert!(
             e.version() == self.version && e.order() == self.order,
-            "template of another version or order"
+            "the encoder must have the version and byte order of the template"
         );
         let message_size_at = put_message_header(e, MessageType::Request);
         let contexts_first = self.version < Version::V1_2;
@@ -258,7 +260,7 @@ impl RequestTemplate {
         e.put_raw(&self.bytes);
         e.patch_u32(request_id_at, request_id.0);
         let response_at = request_id_at + 4;
-        e.patch_u32(response_at, response_word(response, self.order, self.version));
+        e.patch_u32(response_at, response_flags_word(response, self.order, self.version));
         if !contexts_first {
             contexts.encode(e)?;
         }

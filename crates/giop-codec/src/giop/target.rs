@@ -1,4 +1,4 @@
-//! The target of a request: object keys and the three forms of a target address.
+//! The target of a request: an object key, or another of the three forms of a target address.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::exception::{SystemException, minor};
 use crate::ior::{IiopProfile, Ior, ObjectKey, TaggedProfile, put_octets};
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
 
-/// The number that a reply shares with its request; unique among the outstanding requests of a connection.
+/// The number of a request, which is unique among the outstanding requests of a connection.
 ///
 /// Source clause: "GIOP Message Formats / Request Header".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -20,7 +20,7 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// The form of a target address with its number on the wire.
+/// The form of a target address, with its number on the wire.
 ///
 /// Source clause: "GIOP Message Formats / Request Header" (`GIOP::AddressingDisposition`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,7 +30,7 @@ pub enum AddressingDisposition {
     Key = 0,
     /// A profile.
     Profile = 1,
-    /// A whole reference and the index of the chosen profile.
+    /// A whole reference and the index of the selected profile.
     Reference = 2,
 }
 
@@ -58,15 +58,16 @@ impl CdrDecode for AddressingDisposition {
 /// The target of a Request or LocateRequest.
 ///
 /// Clients send keys. They send the other forms only to servers that request them by `NEEDS_ADDRESSING_MODE`.
-/// GIOP 1.0 and 1.1 have only keys: the key of the chosen IIOP profile is sent in place of the other forms.
+/// In GIOP 1.0 and 1.1, which have only keys, the key of the selected IIOP profile is sent in place of the
+/// other forms.
 /// Source clause: "GIOP Message Formats / Request Header" (`GIOP::TargetAddress`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetAddress<'a> {
-    /// The object key, a view of the message.
+    /// The object key. In a received header, it is a view of the message.
     Key(&'a [u8]),
     /// One profile.
     Profile(TaggedProfile),
-    /// A reference and the index of the chosen profile.
+    /// A whole reference and the index of the selected profile.
     Reference(Box<TargetReference>),
 }
 
@@ -75,7 +76,7 @@ pub enum TargetAddress<'a> {
 /// Source clause: "GIOP Message Formats / Request Header" (`GIOP::IORAddressingInfo`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetReference {
-    /// Index into the profiles of `ior`.
+    /// The index of the selected profile in `ior`.
     pub selected_profile: u32,
     /// The reference.
     pub ior: Ior,
@@ -91,7 +92,7 @@ impl TargetAddress<'_> {
         }
     }
 
-    /// Returns the object key as a shared value: a copy of a key, or a view of the profile.
+    /// Returns the object key as a copy of the key, or as a view of the profile that contains it.
     ///
     /// # Errors
     /// The key is longer than [`MAX_OBJECT_KEY_BYTES`], or the address contains no usable IIOP profile.
@@ -111,7 +112,7 @@ impl TargetAddress<'_> {
         if len > MAX_OBJECT_KEY_BYTES { Err(TargetError::KeyTooLong(len)) } else { Ok(key) }
     }
 
-    /// Writes the union (GIOP 1.2) or only the key (1.0, 1.1).
+    /// Writes the form and the address (GIOP 1.2), or only the key (1.0 and 1.1).
     pub(super) fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         if e.version() < Version::V1_2 {
             let Self::Key(key) = self else {
@@ -133,7 +134,7 @@ impl TargetAddress<'_> {
 }
 
 impl<'a> TargetAddress<'a> {
-    /// Reads the union (GIOP 1.2) or only the key (1.0, 1.1).
+    /// Reads the form and the address (GIOP 1.2), or only the key (1.0 and 1.1).
     #[inline]
     pub(super) fn decode(d: &mut Decoder<'a>) -> Result<Self, DecodeError> {
         if d.version() < Version::V1_2 {
@@ -163,14 +164,14 @@ fn iiop_key(profile: &TaggedProfile) -> Result<ObjectKey, TargetError> {
 
 /// The reason why a well-formed target address identifies no object.
 ///
-/// Becomes `OBJECT_NOT_EXIST` with OMG minor 1, `COMPLETED_NO`.
+/// It is converted to `OBJECT_NOT_EXIST` with OMG minor 1 and `COMPLETED_NO`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// The length of the key in bytes, which exceeds [`MAX_OBJECT_KEY_BYTES`].
-    #[error("object key of {0} bytes, the limit is {MAX_OBJECT_KEY_BYTES}")]
+    /// The key exceeds [`MAX_OBJECT_KEY_BYTES`]. The number is its length in bytes.
+    #[error("the object key has {0} bytes, but the limit is {MAX_OBJECT_KEY_BYTES}")]
     KeyTooLong(usize),
-    /// The chosen profile is missing or not a usable IIOP profile.
-    #[error("target address contains no usable IIOP profile")]
+    /// The selected profile is missing, or is not a usable IIOP profile.
+    #[error("the target address contains no usable IIOP profile")]
     NoUsableProfile,
 }
 

@@ -1,4 +1,4 @@
-//! Tagged components: the properties of a profile besides host, port and key.
+//! Tagged components: the properties of a profile in addition to its address and object key.
 
 use std::fmt;
 
@@ -59,17 +59,16 @@ impl ComponentTag {
     pub const OMNI_BIDIR: Self = Self(0x4154_5401);
     /// omniORB's Unix sockets, see [`OmniUnixAddress`].
     pub const OMNI_UNIX: Self = Self(0x4154_5402);
-    /// omniORB: the identity of a server that keeps it over restarts.
+    /// omniORB: the identity that a server keeps across restarts.
     pub const OMNI_PERSISTENT_ID: Self = Self(0x4154_5403);
     /// omniORB: limits on connections to the server.
     pub const OMNI_RESTRICTED_CONNECTION: Self = Self(0x4154_5404);
     /// TAO's list of all addresses of a profile, with priorities.
     pub const TAO_ENDPOINTS: Self = Self(0x5441_4f02);
-    /// A component of zorb's own: the server reads lists of the bulk data in a message, see
-    /// [`BlockList`](crate::giop::BlockList). The number is `ZOR` and a 1. Other ORBs ignore it.
+    /// A component that only zorb defines: the server accepts a list of the bulk data in a message, see
+    /// [`BlockList`](crate::giop::BlockList). The tag is `ZOR` in ASCII and a byte 1. Other ORBs ignore it.
     pub const ZORB_BLOCKS: Self = Self(0x5A4F_5201);
-    /// A component of zorb's own: operations may be called by number, see [`OperationNumbers`]. The number is
-    /// `ZOR` and a 2. Other ORBs ignore it.
+    /// A zorb component: the [`OperationNumbers`] by which operations may be called. The tag is `ZOR\x02`.
     pub const ZORB_OPERATIONS: Self = Self(0x5A4F_5202);
 }
 
@@ -86,10 +85,10 @@ impl OrbType {
     pub const JACORB: Self = Self(0x4a41_4300);
     /// TAO.
     pub const TAO: Self = Self(0x5441_4f00);
-    /// zorb. The number is `ZOR` and a 0. It is not registered with the OMG and serves only as a hint.
+    /// zorb: `ZOR` in ASCII and a byte 0. The number is not registered with the OMG, so it is only a hint.
     pub const ZORB: Self = Self(0x5a4f_5200);
 
-    /// Returns the name of a known ORB.
+    /// Returns the name of the ORB; `None` if it is unknown.
     pub const fn name(self) -> Option<&'static str> {
         Some(match self {
             Self::OMNIORB => "omniORB",
@@ -110,16 +109,16 @@ impl fmt::Display for OrbType {
     }
 }
 
-/// A component as on the wire: its tag and its data, which zorb never changes.
+/// A component as it is on the wire: its tag and its data, which zorb never changes.
 ///
-/// The `as_...` methods read the component of one kind. They return `None` for a component of another kind,
-/// or with corrupt data, which must not invalidate the profile.
+/// Each `as_...` method decodes components of one kind. It returns `None` if the component is of another kind
+/// or its data is corrupt, because one corrupt component must not invalidate the profile.
 /// Source clause: "Object References / IOR" (`IOP::TaggedComponent`).
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct TaggedComponent {
     /// The kind of the component.
     pub tag: ComponentTag,
-    /// The component data, for almost every kind an encapsulation.
+    /// The component data, which is an encapsulation for almost every kind.
     pub data: Bytes,
 }
 
@@ -143,14 +142,14 @@ impl TaggedComponent {
     /// A host name that has no encoding because it contains a NUL.
     pub fn alternate_address(host: &str, port: u16) -> Result<Self, EncodeError> {
         let data = encapsulation(|e| {
-            e.put_ascii(host)?;
+            e.put_unconverted_str(host)?;
             e.put_u16(port);
             Ok(())
         })?;
         Ok(Self { tag: ComponentTag::ALTERNATE_IIOP_ADDRESS, data })
     }
 
-    /// `TAG_SSL_SEC_TRANS` in the form of the security service.
+    /// `TAG_SSL_SEC_TRANS` in the standard form, with association options of 16 bits.
     pub fn ssl_sec_trans(ssl: SslSecTrans) -> Self {
         Self::build(ComponentTag::SSL_SEC_TRANS, |e| {
             e.put_u16(ssl.target_supports);
@@ -183,8 +182,8 @@ impl TaggedComponent {
     /// A host name or path that has no encoding because it contains a NUL.
     pub fn omni_unix(address: &OmniUnixAddress) -> Result<Self, EncodeError> {
         let data = encapsulation(|e| {
-            e.put_ascii(&address.host)?;
-            e.put_ascii(&address.path)
+            e.put_unconverted_str(&address.host)?;
+            e.put_unconverted_str(&address.path)
         })?;
         Ok(Self { tag: ComponentTag::OMNI_UNIX, data })
     }
@@ -207,10 +206,10 @@ impl TaggedComponent {
         self.read(ComponentTag::CODE_SETS, CodeSetComponentInfo::decode)
     }
 
-    /// Returns host and port of an alternate address.
+    /// Returns the host and the port of an alternate address.
     pub fn as_alternate_address(&self) -> Option<(String, u16)> {
         self.read(ComponentTag::ALTERNATE_IIOP_ADDRESS, |d| {
-            Ok((String::from(d.read_str_ascii()?), d.read_u16()?))
+            Ok((String::from(d.read_unconverted_str()?), d.read_u16()?))
         })
     }
 
@@ -229,30 +228,30 @@ impl TaggedComponent {
         InvocationPolicy::from_number(self.read(ComponentTag::INV_POLICY, |d| d.read_u16())?)
     }
 
-    /// Returns host and path of a Unix socket in omniORB's form.
+    /// Returns the host and the path of a Unix socket in omniORB's form.
     pub fn as_omni_unix(&self) -> Option<OmniUnixAddress> {
         self.read(ComponentTag::OMNI_UNIX, |d| {
             Ok(OmniUnixAddress {
-                host: String::from(d.read_str_ascii()?),
-                path: String::from(d.read_str_ascii()?),
+                host: String::from(d.read_unconverted_str()?),
+                path: String::from(d.read_unconverted_str()?),
             })
         })
     }
 
-    /// Returns the numbers of operations; `None` for an unknown version of the component.
+    /// Returns the numbers of operations; `None` also for an unknown version of the component.
     pub fn as_zorb_operations(&self) -> Option<OperationNumbers> {
         self.read(ComponentTag::ZORB_OPERATIONS, OperationNumbers::decode)
     }
 
     /// Returns the TLS port and requirements.
     ///
-    /// The standard form has eight bytes. VisiBroker's form is longer, with associations as ulongs.
+    /// The standard form has eight bytes. VisiBroker's form is longer: its association options are ulongs.
     pub fn as_ssl_sec_trans(&self) -> Option<SslSecTrans> {
         self.read(ComponentTag::SSL_SEC_TRANS, |d| {
-            let associations = |d: &mut Decoder<'_>| {
+            let read_options = |d: &mut Decoder<'_>| {
                 if self.data.len() == 8 { d.read_u16() } else { Ok(d.read_u32()? as u16) }
             };
-            let (target_supports, target_requires) = (associations(d)?, associations(d)?);
+            let (target_supports, target_requires) = (read_options(d)?, read_options(d)?);
             Ok(SslSecTrans { target_supports, target_requires, port: d.read_u16()? })
         })
     }
@@ -291,7 +290,7 @@ impl CdrEncode for TaggedComponent {
     }
 }
 
-/// Shares the data of the profile that contains the component.
+/// Shares the buffer of the profile that contains the component.
 impl CdrDecode for TaggedComponent {
     const MIN_SIZE: usize = 8;
 
@@ -303,7 +302,7 @@ impl CdrDecode for TaggedComponent {
 
 /// A Unix socket on which an omniORB server listens, for clients on the same host.
 ///
-/// On the wire, two strings without code set conversion.
+/// On the wire, it is two strings, which are not converted to another code set.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OmniUnixAddress {
     /// The name of the host as reported by its operating system. The path is meaningless on another host.
@@ -314,8 +313,8 @@ pub struct OmniUnixAddress {
 
 /// A server's settings for TLS: the association options that it supports and requires, and the port.
 ///
-/// Source clause: "Security Service / TAG_SSL_SEC_TRANS". Bits: 1 NoProtection, 2 Integrity, 4
-/// Confidentiality, 32 EstablishTrustInTarget, 64 EstablishTrustInClient.
+/// The options are bits. The constants of this type name those bits that zorb uses.
+/// Source clause: "Security Service / TAG_SSL_SEC_TRANS".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SslSecTrans {
     /// Association options that the server supports.
@@ -332,7 +331,7 @@ impl SslSecTrans {
     /// `Integrity` and `Confidentiality`.
     pub const PROTECTED: u16 = 2 | 4;
     /// `DetectReplay` and `DetectMisordering`.
-    pub const DETECTS: u16 = 8 | 16;
+    pub const DETECT_REPLAY_AND_MISORDERING: u16 = 8 | 16;
     /// `EstablishTrustInTarget`: the server presents a certificate.
     pub const TRUST_IN_TARGET: u16 = 32;
     /// `EstablishTrustInClient`: the client presents a certificate.

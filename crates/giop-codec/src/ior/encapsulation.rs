@@ -1,4 +1,4 @@
-//! Stand-alone encapsulations: profile data, component data, service context data.
+//! Encapsulations in buffers of their own: the data of profiles, components and service contexts.
 
 use bytes::Bytes;
 
@@ -11,7 +11,7 @@ use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, Version};
 /// Source clause: "CDR Transfer Syntax / Encapsulation".
 ///
 /// # Errors
-/// Those of `f`.
+/// The errors of `f`.
 pub fn encapsulation(f: impl FnOnce(&mut Encoder) -> Result<(), EncodeError>) -> Result<Bytes, EncodeError> {
     let mut e = Encoder::new(ByteOrder::Little, Version::V1_2);
     e.put_u8(e.order().flag());
@@ -19,7 +19,7 @@ pub fn encapsulation(f: impl FnOnce(&mut Encoder) -> Result<(), EncodeError>) ->
     Ok(e.into_bytes())
 }
 
-/// Returns a decoder after the byte order of an encapsulation. The views that it returns share `bytes`.
+/// Returns a decoder after the byte order flag of an encapsulation. The views that it returns share `bytes`.
 ///
 /// # Errors
 /// The encapsulation is empty.
@@ -39,13 +39,13 @@ fn order_of(bytes: &[u8]) -> Result<ByteOrder, DecodeError> {
     Ok(ByteOrder::from_flag(*flag))
 }
 
-/// Reads and copies a `sequence<octet>`, because a view in a reference would keep the message's buffer.
+/// Reads and copies a `sequence<octet>`, because sharing it would keep the whole message allocated.
 pub(crate) fn read_octets_owned(d: &mut Decoder<'_>) -> Result<Bytes, DecodeError> {
     let len = d.read_len(1)?;
     Ok(Bytes::copy_from_slice(d.take(len)?))
 }
 
-/// Reads and copies a `sequence<octet>` of at most `max_len` bytes; more is `LimitExceeded`.
+/// Reads and copies a `sequence<octet>`. More than `max_len` bytes are the error `LimitExceeded`.
 pub(crate) fn read_octets_within(d: &mut Decoder<'_>, max_len: usize) -> Result<Bytes, DecodeError> {
     let at = d.position();
     let len = d.read_len(1)?;
@@ -68,7 +68,7 @@ pub(crate) fn put_octets(e: &mut Encoder, bytes: &[u8]) -> Result<(), EncodeErro
     Ok(())
 }
 
-/// Reads elements of at least `min_size` bytes each; more than `max_count` is `LimitExceeded`.
+/// Reads a sequence of elements of at least `min_size` bytes. More than `max_count` are `LimitExceeded`.
 pub(crate) fn read_list<'a, T>(
     d: &mut Decoder<'a>,
     min_size: usize,

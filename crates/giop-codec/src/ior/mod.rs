@@ -25,9 +25,9 @@ pub use profile::{IiopProfile, ProfileError, UiopProfile};
 pub use reference::{Ior, ProfileTag, TaggedProfile};
 pub use text::{ParseIorError, ParseIorErrorKind};
 
-/// The maximum number of profiles in a reference; more is `MARSHAL`.
+/// The maximum number of profiles in a reference; more raise `MARSHAL`.
 pub const MAX_PROFILES: usize = 64;
-/// The maximum number of components in a profile; more is `MARSHAL`.
+/// The maximum number of components in a profile. A profile with more does not decode.
 pub const MAX_COMPONENTS: usize = 64;
-/// The maximum length of a repository id in bytes; more is `MARSHAL`.
-pub const MAX_REPOSITORY_ID: usize = 1024;
+/// The maximum length of a repository id in bytes; a longer one raises `MARSHAL`.
+pub const MAX_REPOSITORY_ID_BYTES: usize = 1024;

@@ -8,14 +8,14 @@ use crate::Printable;
 
 /// The key by which a server finds an object. Clients do not interpret it.
 ///
-/// Cheap to clone. `Display` shows printable bytes unchanged and others as `\xHH`: of a long key, the first
-/// 256 bytes and the number of the remaining ones.
+/// Clones share the bytes. `Display` escapes them as [`u8::escape_ascii`] does. Of a key longer than 256
+/// bytes, it shows the first 256 bytes and the number of the remaining ones.
 /// Source clause: "Object Adapter / Object Key" in "Object Keys".
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct ObjectKey(Bytes);
 
 impl ObjectKey {
-    /// Creates a key of constant bytes; does not allocate.
+    /// Creates a key of constant bytes, without an allocation.
     pub const fn from_static(bytes: &'static [u8]) -> Self {
         Self(Bytes::from_static(bytes))
     }

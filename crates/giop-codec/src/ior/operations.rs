@@ -4,15 +4,15 @@ use super::encapsulation::read_list;
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
-/// The maximum number of interfaces in one component; a component with more is not read.
+/// The maximum number of interfaces in one component; a component with more is ignored.
 pub const MAX_NUMBERED_INTERFACES: usize = 64;
 
 /// The data of a component [`ZORB_OPERATIONS`](super::ComponentTag::ZORB_OPERATIONS): the positions of
 /// operations in the server's operation table, for the object's own interface and its bases.
 ///
 /// If client and server have the same definition of an interface, a request may contain the number of an
-/// operation, in decimal digits, instead of its name. No name in IDL begins with a digit. The
-/// definitions are the same if the [digests](InterfaceNumbers::digest_of) of their operations are equal.
+/// operation, in decimal digits, instead of its name. No name in IDL begins with a digit. Two definitions are
+/// the same if the [digests](InterfaceNumbers::digest_of) of their operations are equal.
 ///
 /// The component's data is an encapsulation: an `octet` with the [version](Self::VERSION), then a sequence of
 /// [`InterfaceNumbers`].
@@ -22,14 +22,14 @@ pub struct OperationNumbers {
     pub interfaces: Vec<InterfaceNumbers>,
 }
 
-/// The operations of one interface and their position in the table.
+/// The numbers of the operations of one interface: their positions in the server's operation table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct InterfaceNumbers {
-    /// [Hash](Self::interface_of) of the repository id.
-    pub interface: u64,
-    /// [Digest](Self::digest_of) of the names of the operations.
+    /// The [hash](Self::id_hash_of) of the repository id.
+    pub id_hash: u64,
+    /// The [digest](Self::digest_of) of the names of the operations.
     pub digest: u64,
-    /// The number of the first operation; the others follow in order.
+    /// The number of the first operation. The others have the numbers that follow it.
     pub first: u32,
 }
 
@@ -37,10 +37,10 @@ impl OperationNumbers {
     /// The version of the component.
     pub const VERSION: u8 = 1;
 
-    /// Returns the number of the first operation of an interface; `None` unless the server has the interface
-    /// with these operations.
-    pub fn first_of(&self, interface: u64, digest: u64) -> Option<u32> {
-        let numbers = self.interfaces.iter().find(|numbers| numbers.interface == interface)?;
+    /// Returns the number of the first operation of the interface with this hash of its repository id.
+    /// Returns `None` if the server does not have the interface, or its operations have another digest.
+    pub fn first_of(&self, id_hash: u64, digest: u64) -> Option<u32> {
+        let numbers = self.interfaces.iter().find(|numbers| numbers.id_hash == id_hash)?;
         (numbers.digest == digest).then_some(numbers.first)
     }
 }
@@ -49,15 +49,15 @@ impl InterfaceNumbers {
     /// Creates the entry of an interface from its repository id and the names of its operations, in the order
     /// of their numbers.
     pub const fn new(repository_id: &str, operations: &[&str], first: u32) -> Self {
-        Self { interface: Self::interface_of(repository_id), digest: Self::digest_of(operations), first }
+        Self { id_hash: Self::id_hash_of(repository_id), digest: Self::digest_of(operations), first }
     }
 
     /// Returns the hash of a repository id: 64-bit FNV-1a.
-    pub const fn interface_of(repository_id: &str) -> u64 {
+    pub const fn id_hash_of(repository_id: &str) -> u64 {
         hash(FNV_START, repository_id.as_bytes())
     }
 
-    /// Returns the digest of the names of operations: 64-bit FNV-1a of each name followed by a NUL.
+    /// Returns the digest of the names of operations: 64-bit FNV-1a of all names, each followed by a NUL.
     pub const fn digest_of(operations: &[&str]) -> u64 {
         let mut state = FNV_START;
         let mut rest = operations;
@@ -85,7 +85,7 @@ impl CdrEncode for OperationNumbers {
         e.put_u8(Self::VERSION);
         e.put_len(self.interfaces.len())?;
         for numbers in &self.interfaces {
-            e.put_u64(numbers.interface);
+            e.put_u64(numbers.id_hash);
             e.put_u64(numbers.digest);
             e.put_u32(numbers.first);
         }
@@ -101,8 +101,8 @@ impl CdrDecode for OperationNumbers {
             return Err(d.error(DecodeErrorKind::Malformed));
         }
         let interfaces = read_list(d, 20, MAX_NUMBERED_INTERFACES, |d| {
-            let (interface, digest) = (d.read_u64()?, d.read_u64()?);
-            Ok(InterfaceNumbers { interface, digest, first: d.read_u32()? })
+            let (id_hash, digest) = (d.read_u64()?, d.read_u64()?);
+            Ok(InterfaceNumbers { id_hash, digest, first: d.read_u32()? })
         })?;
         Ok(Self { interfaces })
     }

@@ -1,5 +1,4 @@
-//! Policies in references and service contexts: the quality of service that a server offers and a caller
-//! requests.
+//! Policies in references and service contexts: the quality of service that is offered or requested.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,7 +8,7 @@ use super::encapsulation::{encapsulation, open_encapsulation, put_octets, read_l
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::{DecodeError, EncodeError};
 
-/// The maximum number of policies in a component or context; more is `MARSHAL`.
+/// The maximum number of policies in a component or service context. Data with more does not decode.
 pub const MAX_POLICIES: usize = 64;
 
 /// The type of a policy.
@@ -50,7 +49,7 @@ impl PolicyType {
 }
 
 /// Defines an enum whose values are numbers on the wire.
-macro_rules! numbers {
+macro_rules! numbered_enum {
     ($(#[$doc:meta])* $name:ident: $number:ty { $($(#[$of:meta])* $variant:ident = $value:literal,)* }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -60,7 +59,7 @@ macro_rules! numbers {
         }
 
         impl $name {
-            /// Returns the value with this number.
+            /// Returns the value with this number; `None` if there is none.
             pub const fn from_number(number: $number) -> Option<Self> {
                 match number {
                     $($value => Some(Self::$variant),)*
@@ -71,22 +70,22 @@ macro_rules! numbers {
     };
 }
 
-numbers! {
-    /// The rule for transparent reconnecting and forwarding (`Messaging::RebindMode`).
+numbered_enum! {
+    /// What a client may do transparently to reach the object (`Messaging::RebindMode`).
     ///
     /// Source clause: "Messaging QoS / Rebind Support".
     RebindMode: i16 {
-        /// Reconnect and follow forwards transparently: the default.
+        /// Reconnect and follow forwards. This is the default.
         Transparent = 0,
-        /// Reconnecting is allowed; a forward that would change the policies in effect is `REBIND`.
+        /// Reconnect. A forward that would change the policies in effect raises `REBIND`.
         NoRebind = 1,
-        /// Neither is allowed: a lost connection is `REBIND` too.
+        /// Neither: a lost connection raises `REBIND` too.
         NoReconnect = 2,
     }
 }
 
-numbers! {
-    /// The point at which a oneway returns to the caller (`Messaging::SyncScope`).
+numbered_enum! {
+    /// The point at which a oneway call returns to the caller (`Messaging::SyncScope`).
     ///
     /// Source clause: "Messaging QoS / Synchronization Scope".
     SyncScope: i16 {
@@ -101,7 +100,7 @@ numbers! {
     }
 }
 
-numbers! {
+numbered_enum! {
     /// The ways in which a request may be delivered (`Messaging::RoutingType`).
     RoutingType: i16 {
         /// Over a connection to the target.
@@ -113,20 +112,20 @@ numbers! {
     }
 }
 
-numbers! {
+numbered_enum! {
     /// The requirements of an object on transactions (`CosTransactions::OTSPolicyValue`).
     OtsPolicy: u16 {
-        /// Calls must be inside of a transaction.
+        /// Calls must be inside a transaction.
         Requires = 1,
-        /// Calls must not be inside of a transaction.
+        /// Calls must not be inside a transaction.
         Forbids = 2,
-        /// Calls may be inside or outside of a transaction.
+        /// Calls may be inside or outside a transaction.
         Adapts = 3,
     }
 }
 
-numbers! {
-    /// The possible calls within transactions (`CosTransactions::InvocationPolicyValue`).
+numbered_enum! {
+    /// How an object may be called within transactions (`CosTransactions::InvocationPolicyValue`).
     InvocationPolicy: u16 {
         /// Directly or over routers.
         Either = 0,
@@ -158,39 +157,38 @@ impl<T: Ord + Copy> RangeOf<T> {
 /// A point in time in the form of the time service (`TimeBase::UtcT`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct UtcTime {
-    /// Units of 100 ns since 15 October 1582, 00:00 UTC.
+    /// The time since 15 October 1582, 00:00 UTC, in units of 100 ns.
     pub time: u64,
-    /// The maximum deviation in both directions, in units of 100 ns; 48 bits are transmitted.
+    /// The maximum deviation in both directions, in units of 100 ns. At most 2⁴⁸ − 1 is transmitted.
     pub inaccuracy: u64,
-    /// The time zone of the sender: minutes east of Greenwich.
+    /// The time zone of the sender, in minutes east of Greenwich.
     pub displacement: i16,
 }
 
 /// The time from 15 October 1582 to 1 January 1970, in units of 100 ns.
-const UNIX_EPOCH: u64 = 0x01b2_1dd2_1381_4000;
+const UNIX_EPOCH_TICKS: u64 = 0x01b2_1dd2_1381_4000;
 
 impl UtcTime {
-    /// Converts a time to UTC, with inaccuracy 0. A time before 1582, or too late, becomes the nearest one
-    /// that can be represented.
+    /// Converts a time to UTC, with inaccuracy 0. A time that cannot be represented becomes the nearest one.
     pub fn from_system(moment: SystemTime) -> Self {
         let time = match moment.duration_since(SystemTime::UNIX_EPOCH) {
-            Ok(since) => UNIX_EPOCH.saturating_add(ticks(since)),
-            Err(before) => UNIX_EPOCH.saturating_sub(ticks(before.duration())),
+            Ok(since) => UNIX_EPOCH_TICKS.saturating_add(ticks(since)),
+            Err(before) => UNIX_EPOCH_TICKS.saturating_sub(ticks(before.duration())),
         };
         Self { time, inaccuracy: 0, displacement: 0 }
     }
 
     /// Returns the system time; `None` if it cannot be represented.
     pub fn to_system(self) -> Option<SystemTime> {
-        if self.time >= UNIX_EPOCH {
-            SystemTime::UNIX_EPOCH.checked_add(duration_of(self.time - UNIX_EPOCH))
+        if self.time >= UNIX_EPOCH_TICKS {
+            SystemTime::UNIX_EPOCH.checked_add(duration_of(self.time - UNIX_EPOCH_TICKS))
         } else {
-            SystemTime::UNIX_EPOCH.checked_sub(duration_of(UNIX_EPOCH - self.time))
+            SystemTime::UNIX_EPOCH.checked_sub(duration_of(UNIX_EPOCH_TICKS - self.time))
         }
     }
 }
 
-/// Returns a duration in units of 100 ns, as in `TimeBase::TimeT`; at most `u64::MAX`.
+/// Returns a duration in units of 100 ns, the unit of `TimeBase::TimeT`; at most `u64::MAX`.
 fn ticks(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos() / 100).unwrap_or(u64::MAX)
 }
@@ -199,10 +197,10 @@ fn duration_of(ticks: u64) -> Duration {
     Duration::new(ticks / 10_000_000, (ticks % 10_000_000) as u32 * 100)
 }
 
-/// A policy with its value, as in references and service contexts.
+/// A policy with its value, as it is in references and service contexts.
 ///
 /// On the wire, a policy is its type and an encapsulation of its value. A policy of an unknown type or with
-/// an invalid value becomes [`Other`](Self::Other), so that it does not invalidate the other policies.
+/// an invalid value is decoded as [`Other`](Self::Other), so that it does not invalidate the other policies.
 /// Source clause: "Messaging QoS" (`Messaging::PolicyValue`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -223,15 +221,15 @@ pub enum Policy {
     ReplyStartTime(UtcTime),
     /// `ReplyEndTimePolicy`: the reply must not be delivered to the caller after this time.
     ReplyEndTime(UtcTime),
-    /// `RelativeRequestTimeoutPolicy`, in steps of 100 ns: the timeout for delivering the request.
+    /// `RelativeRequestTimeoutPolicy`: the timeout for delivering the request, in steps of 100 ns.
     RelativeRequestTimeout(Duration),
-    /// `RelativeRoundtripTimeoutPolicy`, in steps of 100 ns: the timeout for request and reply.
+    /// `RelativeRoundtripTimeoutPolicy`: the timeout for request and reply together, in steps of 100 ns.
     RelativeRoundtripTimeout(Duration),
     /// `RoutingPolicy`.
     Routing(RangeOf<RoutingType>),
     /// `MaxHopsPolicy`: the maximum number of routers that a request may pass.
     MaxHops(u16),
-    /// `QueueOrderPolicy`, bits: 1 any order, 2 by time, 4 by priority, 8 by deadline.
+    /// `QueueOrderPolicy`: bit 1 allows any order, 2 an order by time, 4 by priority, and 8 by deadline.
     QueueOrder(u16),
     /// `BidirectionalPolicy`: whether a connection may be used in both directions (`BOTH`).
     Bidirectional(bool),
@@ -239,7 +237,7 @@ pub enum Policy {
     Other {
         /// The type of the policy.
         kind: PolicyType,
-        /// The value: an encapsulation.
+        /// The encapsulation of the value.
         value: Bytes,
     },
 }
@@ -271,6 +269,7 @@ impl Policy {
         Self::read(kind, &value).ok().flatten().unwrap_or(Self::Other { kind, value })
     }
 
+    /// Decodes a policy; `None` if its type or its value is unknown.
     fn read(kind: PolicyType, value: &Bytes) -> Result<Option<Self>, DecodeError> {
         let d = &mut open_encapsulation(value)?;
         Ok(Some(match kind {

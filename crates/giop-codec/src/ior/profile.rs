@@ -9,14 +9,14 @@ use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::code_set::CodeSetComponentInfo;
 use crate::{DecodeError, EncodeError, Version};
 
-/// The body of a `TAG_INTERNET_IOP` profile: address, object key, and properties that the server publishes.
+/// The body of a `TAG_INTERNET_IOP` profile: an address, the object key, and published properties.
 ///
 /// Source clause: "IIOP IOR Profiles".
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IiopProfile {
     /// The highest GIOP version that the server supports. A higher minor number on the wire is read as 1.2.
     pub version: Version,
-    /// DNS name, IPv4 or IPv6 address, the latter without brackets.
+    /// A DNS name, an IPv4 address, or an IPv6 address without brackets.
     pub host: String,
     /// TCP port; 0 if the server does not listen on plain TCP at this address.
     pub port: u16,
@@ -32,7 +32,7 @@ impl IiopProfile {
         Self { version: Version::V1_2, host: host.into(), port, object_key, components: Vec::new() }
     }
 
-    /// Sets the version. Version 1.0 has no components, and only version 1.2 has alternate addresses.
+    /// Sets the version. Version 1.0 is encoded without components. Only 1.2 has alternate addresses.
     #[must_use]
     pub fn with_version(mut self, version: Version) -> Self {
         self.version = version;
@@ -59,7 +59,7 @@ impl IiopProfile {
         }
         let mut d = open_encapsulation(&profile.data)?;
         let version = read_version(&mut d)?;
-        let host = without_brackets(String::from(d.read_str_ascii()?));
+        let host = without_brackets(String::from(d.read_unconverted_str()?));
         let port = d.read_u16()?;
         let (object_key, components) = read_key_and_components(&mut d, version)?;
         Ok(Self { version, host, port, object_key, components })
@@ -72,15 +72,15 @@ impl IiopProfile {
     pub fn to_tagged(&self) -> Result<TaggedProfile, EncodeError> {
         let data = encapsulation(|e| {
             put_version(e, self.version);
-            e.put_ascii(&self.host)?;
+            e.put_unconverted_str(&self.host)?;
             e.put_u16(self.port);
             put_key_and_components(e, &self.object_key, &self.components, self.version)
         })?;
         Ok(TaggedProfile { tag: ProfileTag::INTERNET_IOP, data })
     }
 
-    /// Returns the addresses to try, in order: host and port of the profile (unless its port is 0), then the
-    /// alternate addresses (IIOP 1.2 only).
+    /// Returns the addresses in the order in which to try them. The first is the host and port of the
+    /// profile, unless its port is 0. The alternate addresses follow, in IIOP 1.2 only.
     pub fn addresses(&self) -> Vec<(String, u16)> {
         let main = (self.port != 0).then(|| (self.host.clone(), self.port));
         let alternate = self.components.iter().filter_map(TaggedComponent::as_alternate_address);
@@ -88,7 +88,7 @@ impl IiopProfile {
         main.into_iter().chain(alternate).map(|(host, port)| (without_brackets(host), port)).collect()
     }
 
-    /// Returns the first component with that tag.
+    /// Returns the first component with this tag.
     pub fn component(&self, tag: ComponentTag) -> Option<&TaggedComponent> {
         self.components.iter().find(|component| component.tag == tag)
     }
@@ -98,12 +98,12 @@ impl IiopProfile {
         self.component(ComponentTag::CODE_SETS)?.as_code_sets()
     }
 
-    /// Returns the ORB that created the reference.
+    /// Returns the ORB that created the reference; `None` if the component is missing or does not decode.
     pub fn orb_type(&self) -> Option<OrbType> {
         self.component(ComponentTag::ORB_TYPE)?.as_orb_type()
     }
 
-    /// Returns the TLS port and requirements.
+    /// Returns the TLS port and requirements; `None` if the component is missing or does not decode.
     pub fn ssl(&self) -> Option<SslSecTrans> {
         self.component(ComponentTag::SSL_SEC_TRANS)?.as_ssl_sec_trans()
     }
@@ -120,7 +120,7 @@ impl IiopProfile {
     }
 }
 
-/// An unknown minor number is read as the highest known version.
+/// Reads the version. An unknown minor number is read as the highest known version.
 fn read_version(d: &mut Decoder<'_>) -> Result<Version, ProfileError> {
     let (major, minor) = (d.read_u8()?, d.read_u8()?);
     if major != 1 {
@@ -134,7 +134,7 @@ fn put_version(e: &mut Encoder, version: Version) {
     e.put_u8(version.minor());
 }
 
-/// Reads the parts at the end of every profile.
+/// Reads the object key and the components, with which a profile ends. Version 1.0 has no components.
 fn read_key_and_components(
     d: &mut Decoder<'_>,
     version: Version,
@@ -161,7 +161,7 @@ fn put_key_and_components(
     Ok(())
 }
 
-/// Some ORBs write an IPv6 address with brackets into a profile.
+/// Removes the brackets around an IPv6 address, which some ORBs write into profiles.
 pub(crate) fn without_brackets(host: String) -> String {
     match host.strip_prefix('[').and_then(|h| h.strip_suffix(']')) {
         Some(bare) if !bare.contains(['[', ']']) => bare.to_owned(),
@@ -173,13 +173,13 @@ pub(crate) fn without_brackets(host: String) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
     /// The profile is of another kind.
-    #[error("profile with tag {:#x} is of another kind", .0.0)]
+    #[error("the profile is of another kind, with tag {:#x}", .0.0)]
     Tag(ProfileTag),
     /// The major version of the profile is not 1.
-    #[error("profile of major version {0}, only 1 is known")]
+    #[error("the profile has major version {0}, but only 1 is supported")]
     Major(u8),
-    /// The profile data does not decode. The error's offset counts from the start of this data.
-    #[error("profile does not decode")]
+    /// The profile data does not decode. The offset in the error counts from the start of this data.
+    #[error("the data of the profile does not decode")]
     Decode(#[from] DecodeError),
 }
 
@@ -191,7 +191,7 @@ pub enum ProfileError {
 pub struct UiopProfile {
     /// The highest GIOP version that the server supports. A higher minor number on the wire is read as 1.2.
     pub version: Version,
-    /// Path of the socket, which TAO calls the rendezvous point.
+    /// The path of the socket, which TAO calls the rendezvous point.
     pub path: String,
     /// The key of the object within its server.
     pub object_key: ObjectKey,
@@ -222,7 +222,7 @@ impl UiopProfile {
         }
         let mut d = open_encapsulation(&profile.data)?;
         let version = read_version(&mut d)?;
-        let path = String::from(d.read_str_ascii()?);
+        let path = String::from(d.read_unconverted_str()?);
         let (object_key, components) = read_key_and_components(&mut d, version)?;
         Ok(Self { version, path, object_key, components })
     }
@@ -234,7 +234,7 @@ impl UiopProfile {
     pub fn to_tagged(&self) -> Result<TaggedProfile, EncodeError> {
         let data = encapsulation(|e| {
             put_version(e, self.version);
-            e.put_ascii(&self.path)?;
+            e.put_unconverted_str(&self.path)?;
             put_key_and_components(e, &self.object_key, &self.components, self.version)
         })?;
         Ok(TaggedProfile { tag: ProfileTag::TAO_UIOP, data })

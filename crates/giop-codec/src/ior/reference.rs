@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 
 use super::encapsulation::{put_octets, read_list, read_octets_owned};
-use super::{IiopProfile, MAX_PROFILES, MAX_REPOSITORY_ID, UiopProfile};
+use super::{IiopProfile, MAX_PROFILES, MAX_REPOSITORY_ID_BYTES, UiopProfile};
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
@@ -18,7 +18,7 @@ pub struct ProfileTag(pub u32);
 impl ProfileTag {
     /// `TAG_INTERNET_IOP`: an IIOP address, see [`IiopProfile`].
     pub const INTERNET_IOP: Self = Self(0);
-    /// `TAG_MULTIPLE_COMPONENTS`: only components.
+    /// `TAG_MULTIPLE_COMPONENTS`: components without an address.
     pub const MULTIPLE_COMPONENTS: Self = Self(1);
     /// `TAG_SCCP_IOP`: telecommunication networks.
     pub const SCCP_IOP: Self = Self(2);
@@ -34,14 +34,14 @@ impl ProfileTag {
     pub const TAO_SCIOP: Self = Self(0x5441_4f0e);
 }
 
-/// A profile as on the wire: its tag and its data, which zorb never changes.
+/// A profile as it is on the wire: its tag and its data, which zorb never changes.
 ///
 /// Source clause: "Object References / IOR" (`IOP::TaggedProfile`).
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct TaggedProfile {
     /// The kind of the profile.
     pub tag: ProfileTag,
-    /// The profile data, for almost every kind an encapsulation.
+    /// The profile data, which is an encapsulation for almost every kind.
     pub data: Bytes,
 }
 
@@ -68,18 +68,18 @@ impl CdrDecode for TaggedProfile {
     }
 }
 
-/// An interoperable object reference: a type id and profiles, each with an address of the object.
+/// An interoperable object reference: a type id and profiles, which contain the addresses of the object.
 ///
-/// Profiles that zorb does not understand remain unchanged and in order, so that a reference is forwarded as
-/// it was received. A reference without profiles is the nil reference.
+/// Profiles that zorb does not understand keep their data and their place, so that a reference is forwarded
+/// as it was received. A reference without profiles is the nil reference.
 ///
 /// `Display` and `FromStr` use the text form `IOR:0100...`. `CdrDecode` copies the data of the profiles.
 /// Source clause: "Object References / IOR".
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Ior {
-    /// Repository id of the most derived interface that the sender knows: a hint, and empty if it knows none.
+    /// The repository id of the most derived interface that the sender knows, or empty. It is only a hint.
     pub type_id: String,
-    /// The addresses of the object.
+    /// The profiles, in the order in which a client should try them.
     pub profiles: Vec<TaggedProfile>,
 }
 
@@ -90,7 +90,7 @@ impl Ior {
         Self { type_id: String::new(), profiles: Vec::new() }
     }
 
-    /// Returns whether this is the nil reference, which has no profiles and any type id.
+    /// Returns whether this is the nil reference, which has no profiles. The type id does not matter.
     pub fn is_nil(&self) -> bool {
         self.profiles.is_empty()
     }
@@ -104,19 +104,17 @@ impl Ior {
         Ok(Self { type_id: type_id.into(), profiles })
     }
 
-    /// Returns the IIOP profiles in order. Profiles of other kinds or another major version are skipped, and
-    /// those that do not decode.
+    /// Returns the IIOP profiles in order. Skips profiles that [`IiopProfile::from_tagged`] cannot read.
     pub fn iiop_profiles(&self) -> impl Iterator<Item = IiopProfile> + '_ {
         self.profiles.iter().filter_map(|profile| IiopProfile::from_tagged(profile).ok())
     }
 
-    /// Returns the profiles for Unix sockets in order. Profiles of other kinds are skipped, and those that do
-    /// not decode.
+    /// Returns TAO's profiles for Unix sockets. Skips profiles that [`UiopProfile::from_tagged`] cannot read.
     pub fn uiop_profiles(&self) -> impl Iterator<Item = UiopProfile> + '_ {
         self.profiles.iter().filter_map(|profile| UiopProfile::from_tagged(profile).ok())
     }
 
-    /// Returns the first usable IIOP profile.
+    /// Returns the first of [`iiop_profiles`](Self::iiop_profiles).
     pub fn iiop_profile(&self) -> Option<IiopProfile> {
         self.iiop_profiles().next()
     }
@@ -124,7 +122,7 @@ impl Ior {
 
 impl CdrEncode for Ior {
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
-        e.put_ascii(&self.type_id)?;
+        e.put_unconverted_str(&self.type_id)?;
         e.put_len(self.profiles.len())?;
         self.profiles.iter().try_for_each(|profile| profile.encode(e))
     }
@@ -132,7 +130,7 @@ impl CdrEncode for Ior {
 
 impl Ior {
     /// Skips a reference, with the same checks as [`decode`](CdrDecode::decode).
-    pub(crate) fn pass(d: &mut Decoder<'_>) -> Result<(), DecodeError> {
+    pub(crate) fn skip(d: &mut Decoder<'_>) -> Result<(), DecodeError> {
         read_type_id(d)?;
         let at = d.position();
         let count = d.read_len(TaggedProfile::MIN_SIZE)?;
@@ -149,7 +147,7 @@ impl Ior {
 }
 
 impl CdrDecode for Ior {
-    /// The length of the type id, without a NUL as some peers send it, and the count.
+    /// The length of an empty type id, which some peers send without its NUL, and the count of profiles.
     const MIN_SIZE: usize = 8;
 
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
@@ -161,8 +159,8 @@ impl CdrDecode for Ior {
 
 fn read_type_id<'a>(d: &mut Decoder<'a>) -> Result<&'a str, DecodeError> {
     let at = d.position();
-    let type_id = d.read_str_ascii()?;
-    if type_id.len() > MAX_REPOSITORY_ID {
+    let type_id = d.read_unconverted_str()?;
+    if type_id.len() > MAX_REPOSITORY_ID_BYTES {
         return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
     }
     Ok(type_id)

@@ -16,12 +16,12 @@ const PREFIX: &str = "IOR:";
 impl Ior {
     /// Returns the reference as an encapsulation: the bytes that the text form contains as digits.
     ///
-    /// A type id with a NUL, which has no encoding, is replaced by an empty one: it is only a hint.
+    /// A type id with a NUL has no encoding. It is replaced by an empty one, because it is only a hint.
     pub fn to_encapsulation(&self) -> Bytes {
         encapsulation(|e| self.encode(e))
             .or_else(|_| {
                 encapsulation(|e| {
-                    e.put_ascii("")?;
+                    e.put_unconverted_str("")?;
                     e.put_len(self.profiles.len())?;
                     TaggedProfile::encode_slice(&self.profiles, e)
                 })
@@ -47,9 +47,8 @@ impl fmt::Display for Ior {
     }
 }
 
-/// Accepts upper and lower case, both byte orders, and white space around and between digits, because mail
-/// programs break long lines. A byte order mark before the reference and zero bytes after it are accepted
-/// too, because some ORBs write them.
+/// Accepts upper and lower case, both byte orders, and white space, because mail programs break long lines.
+/// Accepts a byte order mark before and zero bytes after the reference, which some ORBs write.
 impl FromStr for Ior {
     type Err = ParseIorError;
 
@@ -64,7 +63,7 @@ impl FromStr for Ior {
             }
             _ => return fail(skipped + 1, ParseIorErrorKind::Prefix),
         };
-        // The number of the first digit's character. Characters before an invalid one are ASCII.
+        // The number of the first character after the prefix.
         let first = skipped + PREFIX.len() + 1;
         let mut bytes = Vec::with_capacity(digits.len() / 2);
         let mut high = None;
@@ -108,7 +107,7 @@ pub struct ParseIorError {
 }
 
 impl ParseIorError {
-    /// Returns the number of the invalid character in the original text, starting at 1.
+    /// Returns the number of the invalid character in the original text, counted from 1.
     pub fn position(&self) -> usize {
         self.position
     }
@@ -139,8 +138,8 @@ pub enum ParseIorErrorKind {
     /// An odd number of digits.
     #[error("the last byte has only one digit")]
     OddDigits,
-    /// Data follows the reference: the number of its bytes.
-    #[error("{0} unexpected bytes after the reference")]
+    /// Data follows the reference, and not all of it is zero. The value is its length in bytes.
+    #[error("unexpected data after the reference, {0} bytes long")]
     Trailing(usize),
     /// The data is not a reference.
     #[error("{}", .0.message())]

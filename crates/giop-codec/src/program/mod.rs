@@ -1,14 +1,15 @@
 //! Programs: types compiled once into flat lists of steps, which small loops execute on bytes and values.
 //!
-//! Everything that depends only on the type is computed once: the sizes of fixed layouts for each phase,
-//! contiguous members, the minimum size of an element, the labels of a union. Numbers and structs of numbers
-//! are processed in runs: one bounds check, then a few operations on words. This module has the steps and the
-//! transfer of runs; type codes are compiled in `typecode`, and the loops over steps are in `walk`.
+//! Everything that depends only on the type is computed once, such as the sizes of fixed layouts, the minimum
+//! size of an element, and the encoding of a union's labels. Numbers and structs of numbers are processed in
+//! runs, each with one bounds check followed by operations on whole words. This module defines the steps and
+//! transfers runs. The module `typecode` compiles type codes, and `walk` has the loop over the steps.
 //!
-//! Words of this module:
+//! Terms in this module:
 //! - The *phase* of a value is its position modulo 8 from the alignment origin, which determines its padding.
 //! - A *run* consists of consecutive values of one type of fixed layout.
 //! - The *stride* is the distance in bytes from one element of a run to the next.
+//! - A type has *fixed layout* if the size of its values depends only on their phase.
 //! - A *plan* describes a type of fixed layout: the offset of each field, for each phase.
 //! - A *node* is one of the types that make up a type code. They are stored in an *arena*, and refer to each
 //!   other by index.
@@ -21,7 +22,7 @@ mod words;
 use std::sync::OnceLock;
 
 pub(crate) use bulk::{put_numbers, read_decimal};
-pub(crate) use labels::Labels;
+pub(crate) use labels::LabelEncoding;
 pub(crate) use plan::{Field, FieldKind, MAX_FIELDS, Plan};
 
 use crate::DecodeError;
@@ -34,34 +35,35 @@ pub(crate) type Index = u32;
 /// A program counter: an index in [`Steps::ops`].
 pub(crate) type Pc = u32;
 
-/// The charge in bytes for a value that takes no bytes. Without it, a small message could contain a million
-/// empty structs.
-pub(crate) const EMPTY_VALUE_CHARGE: usize = 16;
+/// The bytes that are deducted from the memory limit of the decoder for each value that takes no bytes.
+/// Without this charge, a small message could contain a million empty structs.
+pub(crate) const EMPTY_VALUE_CHARGE_BYTES: usize = 16;
 
+/// The entry in [`Steps::plan_of`] for a type without a plan.
 pub(crate) const NO_PLAN: u32 = u32::MAX;
 
-/// A step. A part whose type needs several steps is one step, with the index of the type.
+/// A step, which processes one part of a value. A part with its own steps is given by the index of its type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Op {
-    /// Consecutive members of fixed layout, including those of nested structs and arrays, by their plan.
+    /// Consecutive members of fixed layout, including those of nested structs, by the index of their plan.
     Block(u32),
     /// An array of elements of fixed layout.
-    Run {
+    FixedArray {
         plan: u32,
         count: u32,
     },
     /// A sequence of elements of fixed layout; a bound of 0 means unbounded.
-    Bulk {
+    FixedSequence {
         plan: u32,
         bound: u32,
     },
     /// A sequence of elements of variable layout.
-    Each {
+    Sequence {
         element: Index,
         bound: u32,
     },
     /// An array of elements of variable layout.
-    Times {
+    Array {
         element: Index,
         count: u32,
     },
@@ -76,78 +78,79 @@ pub(crate) enum Op {
     /// A union, by its index in [`Steps::switches`].
     Union(u32),
     /// A struct.
-    Call(Index),
+    Struct(Index),
     Any,
     TypeCode,
     Object,
-    /// A value of a value type or abstract interface.
+    /// A value of a value type or abstract interface, with the graph of all values that it refers to.
     Graph(Index),
     Principal,
     /// The repository id before the members of an exception.
-    ExceptId(Index),
+    ExceptionId(Index),
     /// A type that has no values in messages.
-    Refused,
+    NoValues,
     /// The end of a type's steps.
     Return,
 }
 
 const _: () = assert!(size_of::<Op>() <= 12);
 
-/// The encoding of a union's discriminator. The members are in the node `union`.
+/// The encoding of a union's discriminator, and the index of the union's node, which has the members.
 #[derive(Debug)]
-pub(crate) struct Switch {
-    pub(crate) labels: Labels,
+pub(crate) struct UnionSwitch {
+    pub(crate) labels: LabelEncoding,
     pub(crate) union: Index,
 }
 
-/// The contents of a value, or the possible contents of values of a type, in addition to numbers.
+/// What a value contains in addition to numbers, or what values of a type can contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Contents {
-    /// A `string`, whose encoding depends on the code set. Characters of fixed layout are not included.
-    pub text: bool,
+    /// A `string`, whose encoding depends on the code set. A `char` does not count.
+    pub has_text: bool,
     /// A `wchar` or `wstring`, whose encoding also depends on the version.
-    pub wide: bool,
+    pub has_wide_text: bool,
     /// An object reference.
-    pub references: bool,
-    /// A part of a value type or abstract interface, which may be null.
-    pub graphs: bool,
-    /// An any, which may contain anything.
-    pub anys: bool,
-    /// The maximum alignment: 1, 2, 4 or 8, or 0 for a value that takes no bytes.
+    pub has_references: bool,
+    /// A part whose type is a value type or an abstract interface. The part may be null.
+    pub has_value_types: bool,
+    /// An `any`. What it contains is not included here.
+    pub has_anys: bool,
+    /// The maximum alignment in bytes: 1, 2, 4 or 8, or 0 for a value that takes no bytes.
     pub align: u8,
 }
 
 impl Contents {
     pub(crate) fn union(self, other: Contents) -> Contents {
         Contents {
-            text: self.text || other.text,
-            wide: self.wide || other.wide,
-            references: self.references || other.references,
-            graphs: self.graphs || other.graphs,
-            anys: self.anys || other.anys,
+            has_text: self.has_text || other.has_text,
+            has_wide_text: self.has_wide_text || other.has_wide_text,
+            has_references: self.has_references || other.has_references,
+            has_value_types: self.has_value_types || other.has_value_types,
+            has_anys: self.has_anys || other.has_anys,
             align: self.align.max(other.align),
         }
     }
 }
 
-/// The steps of all types of an arena. The boxed slices have an entry for each node.
+/// The steps of all types of an arena. Each boxed slice has an entry for each node.
 #[derive(Debug)]
 pub(crate) struct Steps {
     pub(crate) ops: Vec<Op>,
-    /// The node with all aliases resolved.
-    pub(crate) alias: Box<[Index]>,
-    /// The first step.
+    /// The index of the node with all aliases resolved.
+    pub(crate) alias_targets: Box<[Index]>,
+    /// The first step of the type.
     pub(crate) entries: Box<[Pc]>,
     pub(crate) plans: Vec<Plan>,
-    /// The index in `plans`, or `NO_PLAN`.
+    /// The index of the type's plan in `plans`, or [`NO_PLAN`].
     pub(crate) plan_of: Box<[u32]>,
     /// The minimum size of a value in bytes.
-    pub(crate) least: Box<[u32]>,
-    pub(crate) switches: Vec<Switch>,
-    /// Whether a sequence may have elements that take no bytes. Anys reject the count of such a sequence.
-    pub(crate) empties: bool,
-    /// The possible contents of values, computed on first use.
+    pub(crate) min_size: Box<[u32]>,
+    pub(crate) switches: Vec<UnionSwitch>,
+    /// Whether one of the types is a sequence whose elements may take no bytes. Such elements are rejected in
+    /// an any, because their count cannot be checked against the size of the data.
+    pub(crate) may_have_empty_elements: bool,
+    /// The possible contents of the type's values, computed on first use.
     pub(crate) contents: Box<[OnceLock<Contents>]>,
 }
 
@@ -161,7 +164,7 @@ impl Steps {
     }
 
     pub(crate) fn unaliased(&self, index: Index) -> Index {
-        self.alias.get(index as usize).copied().unwrap_or(index)
+        self.alias_targets.get(index as usize).copied().unwrap_or(index)
     }
 
     pub(crate) fn memory(&self) -> usize {
@@ -170,23 +173,23 @@ impl Steps {
         let plans: usize = self.plans.iter().map(Plan::memory).sum();
         size_of::<Steps>()
             + size_of_val(&*self.ops)
-            + each * self.alias.len()
+            + each * self.alias_targets.len()
             + plans
             + size_of_val(&*self.switches)
     }
 
-    /// Returns the stride of a type whose array is one contiguous run of 8-byte numbers.
+    /// Returns the stride of a type that is an 8-byte number or an array of such numbers.
     #[cold]
     pub(crate) fn wide_number_stride(&self, index: Index) -> Option<usize> {
         let plan = self.plan(*self.plan_of.get(index as usize)?)?;
-        (plan.number && plan.align == 8).then_some(plan.stride)
+        (plan.is_number_array && plan.align == 8).then_some(plan.stride)
     }
 
     pub(crate) fn is_fixed(&self, index: Index) -> bool {
         self.plan_of.get(index as usize).is_some_and(|plan| *plan != NO_PLAN)
     }
 
-    pub(crate) fn least(&self, index: Index) -> usize {
-        self.least.get(index as usize).map_or(0, |least| *least as usize)
+    pub(crate) fn min_size(&self, index: Index) -> usize {
+        self.min_size.get(index as usize).map_or(0, |size| *size as usize)
     }
 }

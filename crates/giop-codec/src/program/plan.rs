@@ -1,13 +1,15 @@
-//! [`Plan`]: the counterpart at run time of [`Layout`](crate::cdr::Layout), computed once for a type.
+//! [`Plan`]: the run-time counterpart of [`Layout`](crate::cdr::Layout), for a type known only at run time.
+//!
+//! A phase is a position modulo 8 from the alignment origin. A run consists of consecutive values.
 
 use super::words::WordPattern;
-use crate::cdr::{TILE_BYTES, copy, padding, swap, swap_here};
+use crate::cdr::{TILE_BYTES, copy, padding, swap, swap_in_place};
 
-/// The maximum number of fields of a plan. Adjacent fields of one kind are one field.
+/// The maximum number of fields of a plan. Adjacent members of the same kind and size are one field.
 pub(crate) const MAX_FIELDS: usize = 256;
 
-/// The maximum size of a plan in bytes; longer arrays are processed element by element.
-const MAX_SIZE: u64 = 1 << 30;
+/// The maximum size in bytes of a value that has a plan. Longer arrays are processed by element.
+const MAX_VALUE_BYTES: u64 = 1 << 30;
 
 /// The validation or conversion that a field needs in addition to the byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,36 +21,37 @@ pub(crate) enum FieldKind {
     Enum(u32),
 }
 
-/// Adjacent values of one width.
+/// Adjacent values of the same kind and size.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Field {
-    pub(crate) what: FieldKind,
+    pub(crate) kind: FieldKind,
     /// The binary logarithm of the size of each value in bytes: 0 to 4.
-    pub(crate) width: u8,
+    pub(crate) size_log2: u8,
     pub(crate) count: u32,
-    /// Whether the values are an array, which in GIOP 1.1 is not realigned after a fragment boundary. Set
-    /// only for widths for which this matters.
-    pub(crate) joined: bool,
+    /// Whether the values are an array, whose elements GIOP 1.1 does not realign after a fragment boundary.
+    /// Set only for values of at least 8 bytes, because fragment headers do not misalign smaller ones.
+    pub(crate) is_array: bool,
 }
 
 impl Field {
-    pub(crate) fn one(width: u8, what: FieldKind) -> Field {
-        Field { what, width, count: 1, joined: false }
+    pub(crate) fn one(size_log2: u8, kind: FieldKind) -> Field {
+        Field { kind, size_log2, count: 1, is_array: false }
     }
 
     fn align(self) -> usize {
-        (1 << self.width).min(8)
+        (1 << self.size_log2).min(8)
     }
 
+    /// Returns the size of all values in bytes.
     pub(crate) fn len(self) -> u64 {
-        u64::from(self.count) << self.width
+        u64::from(self.count) << self.size_log2
     }
 }
 
-/// The method by which elements of a run are byte-swapped, or copied with zeros as padding.
+/// How the elements of a run are byte-swapped, or copied with zeros as padding, to another buffer.
 #[derive(Debug)]
 enum ConversionMethod {
-    /// At once: all values have this width and are contiguous.
+    /// All at once: the values are contiguous, and all have this `size_log2`.
     Uniform(u8),
     ByWord(WordPattern),
     ByField,
@@ -58,22 +61,22 @@ enum ConversionMethod {
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) fields: Box<[Field]>,
-    /// The offset of each field, for each phase modulo `align`.
+    /// The offset of each field in a value, repeated for each phase modulo `align`.
     offsets: Box<[u32]>,
-    /// The size in bytes for each phase.
-    size: [u32; 8],
+    /// The size in bytes of a value that starts at each phase.
+    sizes: [u32; 8],
     pub(super) align: usize,
-    /// The phase modulo `align` at which every element ends. Elements of a run start there, possibly except
-    /// the first.
+    /// The phase modulo `align` at which every value ends, and all elements of a run but the first start.
     pub(crate) end_phase: usize,
+    /// The size of every element of a run but the first, with its padding.
     pub(crate) stride: usize,
     first_align: usize,
-    /// The number of bytes of whole elements that are best converted at a time.
+    /// How many bytes to convert at a time, so that they stay in the cache. A multiple of `stride`.
     pub(super) tile_size: usize,
     method: ConversionMethod,
     has_enums: bool,
-    /// Whether the type is a number or an array of numbers, so that consecutive elements are one array.
-    pub(crate) number: bool,
+    /// Whether the type is a number or an array of numbers.
+    pub(crate) is_number_array: bool,
 }
 
 impl Plan {
@@ -81,46 +84,47 @@ impl Plan {
     pub(crate) fn new(fields: Vec<Field>) -> Option<Plan> {
         let align = fields.iter().map(|field| field.align()).max().unwrap_or(1);
         let mut offsets = Vec::with_capacity(align * fields.len());
-        let mut size = [0; 8];
+        let mut sizes = [0; 8];
         for phase in 0..align {
             let mut at = phase as u64;
             for field in &fields {
                 at += padding(at as usize, field.align()) as u64;
                 offsets.push((at - phase as u64) as u32);
                 at += field.len();
-                if at > MAX_SIZE {
+                if at > MAX_VALUE_BYTES {
                     return None;
                 }
             }
-            size.iter_mut().skip(phase).step_by(align).for_each(|size| *size = (at - phase as u64) as u32);
+            sizes.iter_mut().skip(phase).step_by(align).for_each(|size| *size = (at - phase as u64) as u32);
         }
-        let end_phase = size[0] as usize % align;
-        let stride = size.get(end_phase).map_or(0, |size| *size as usize);
-        // A pattern consists of at most eight elements.
+        let end_phase = sizes[0] as usize % align;
+        let stride = sizes.get(end_phase).map_or(0, |size| *size as usize);
+        // The word pattern of `ConversionMethod::ByWord` consists of at most eight elements.
         let max_pattern = stride.saturating_mul(8).max(1);
         let mut plan = Plan {
             first_align: fields.first().map_or(align, |field| field.align()),
-            has_enums: fields.iter().any(|field| matches!(field.what, FieldKind::Enum(_))),
+            has_enums: fields.iter().any(|field| matches!(field.kind, FieldKind::Enum(_))),
             fields: fields.into(),
             offsets: offsets.into(),
-            size,
+            sizes,
             align,
             end_phase,
             stride,
             tile_size: if max_pattern > TILE_BYTES { stride } else { TILE_BYTES / max_pattern * max_pattern },
             method: ConversionMethod::ByField,
-            number: false,
+            is_number_array: false,
         };
         plan.method = plan.best_method();
         Some(plan)
     }
 
     fn best_method(&self) -> ConversionMethod {
-        let width = self.fields.first().map_or(0, |field| field.width);
+        let size_log2 = self.fields.first().map_or(0, |field| field.size_log2);
         let len: u64 = self.fields.iter().map(|field| field.len()).sum();
-        let plain = self.fields.iter().all(|field| field.width == width && field.what != FieldKind::Bool);
+        let plain =
+            self.fields.iter().all(|field| field.size_log2 == size_log2 && field.kind != FieldKind::Bool);
         if plain && self.end_phase == 0 && len == self.stride as u64 {
-            return ConversionMethod::Uniform(width);
+            return ConversionMethod::Uniform(size_log2);
         }
         WordPattern::new(self).map_or(ConversionMethod::ByField, ConversionMethod::ByWord)
     }
@@ -134,15 +138,15 @@ impl Plan {
 
     #[inline]
     pub(crate) fn size(&self, phase: usize) -> usize {
-        self.size.get(phase % 8).map_or(0, |size| *size as usize)
+        self.sizes.get(phase % 8).map_or(0, |size| *size as usize)
     }
 
     /// Returns the minimum size in bytes over all phases.
-    pub(crate) fn least(&self) -> usize {
-        self.size.iter().min().map_or(0, |size| *size as usize)
+    pub(crate) fn min_size(&self) -> usize {
+        self.sizes.iter().min().map_or(0, |size| *size as usize)
     }
 
-    /// Returns the approximate memory use, counted in fields.
+    /// Returns the approximate memory use in units of one field.
     pub(crate) fn weight(&self) -> usize {
         let words = if let ConversionMethod::ByWord(words) = &self.method { words.weight() } else { 0 };
         1 + self.fields.len() + words
@@ -153,6 +157,7 @@ impl Plan {
         size_of::<Plan>() + size_of_val(&*self.fields) + size_of_val(&*self.offsets) + words
     }
 
+    /// Returns the size in bytes of `count` consecutive values, of which the first starts at `phase`.
     pub(crate) fn run_size(&self, phase: usize, count: usize) -> usize {
         match count.checked_sub(1) {
             Some(others) => self.size(phase).saturating_add(self.stride.saturating_mul(others)),
@@ -160,8 +165,7 @@ impl Plan {
         }
     }
 
-    /// Returns the padding before a run whose elements all have the same layout; `None` if the layout of the
-    /// first one differs.
+    /// Returns the padding before a run if all its elements have the same layout after it.
     #[inline]
     pub(super) fn lead_padding(&self, phase: usize) -> Option<usize> {
         if phase % self.align == self.end_phase {
@@ -173,21 +177,19 @@ impl Plan {
         }
     }
 
-    /// Returns the width and count of the numbers in an element, if elements are contiguous numbers of one
-    /// width.
+    /// Returns the `size_log2` and the count of the values in an element, if they are contiguous and alike.
     pub(super) fn uniform(&self) -> Option<(u8, usize)> {
         match self.method {
-            ConversionMethod::Uniform(width) => Some((width, self.stride >> width)),
+            ConversionMethod::Uniform(size_log2) => Some((size_log2, self.stride >> size_log2)),
             _ => None,
         }
     }
 
-    /// Returns whether all ordinals are valid, in elements that start at a phase and are `stride` bytes
-    /// apart.
+    /// Returns whether all ordinals are valid in elements that start at `phase` and are `stride` bytes apart.
     pub(crate) fn has_valid_ordinals(&self, bytes: &[u8], phase: usize, stride: usize, swap: bool) -> bool {
         !self.has_enums
             || self.fields_at(phase).all(|(field, offset)| {
-                let FieldKind::Enum(enumerators) = field.what else { return true };
+                let FieldKind::Enum(enumerators) = field.kind else { return true };
                 bytes.chunks_exact(stride.max(1)).all(|element| {
                     let ordinals = element.get(offset..offset + field.len() as usize).unwrap_or_default();
                     ordinals.as_chunks().0.iter().all(|ordinal| {
@@ -198,10 +200,10 @@ impl Plan {
             })
     }
 
-    /// Converts elements that are a stride apart into a zeroed buffer of the same size.
+    /// Converts elements that start at `end_phase`, a stride apart, into a zeroed buffer of the same size.
     pub(super) fn convert_run(&self, from: &[u8], to: &mut [u8], swap: bool) {
         match &self.method {
-            ConversionMethod::Uniform(width) => convert(*width, FieldKind::Plain, from, to, swap),
+            ConversionMethod::Uniform(size_log2) => convert(*size_log2, FieldKind::Plain, from, to, swap),
             ConversionMethod::ByWord(words) => {
                 let (first, converted) = words.convert(from, to, swap);
                 let mut convert_at = |index: usize| {
@@ -219,7 +221,7 @@ impl Plan {
                     let range = offset..offset + field.len() as usize;
                     for (from, to) in from.chunks_exact(stride).zip(to.chunks_exact_mut(stride)) {
                         if let (Some(from), Some(to)) = (from.get(range.clone()), to.get_mut(range.clone())) {
-                            convert(field.width, field.what, from, to, swap);
+                            convert(field.size_log2, field.kind, from, to, swap);
                         }
                     }
                 }
@@ -227,7 +229,7 @@ impl Plan {
         }
     }
 
-    /// Converts one element from one phase to another, into zeroed memory.
+    /// Converts one element into zeroed memory. The element starts at `phase`, and the result at `to_phase`.
     #[inline(never)]
     pub(super) fn convert_element(
         &self,
@@ -240,24 +242,24 @@ impl Plan {
         for ((field, at), (_, to_at)) in self.fields_at(phase).zip(self.fields_at(to_phase)) {
             let len = field.len() as usize;
             if let (Some(from), Some(to)) = (from.get(at..at + len), to.get_mut(to_at..to_at + len)) {
-                convert(field.width, field.what, from, to, swap);
+                convert(field.size_log2, field.kind, from, to, swap);
             }
         }
     }
 
-    /// Swaps the fields of elements in place; the first element starts at `phase`.
+    /// Swaps the bytes of the fields of elements in place. The first element starts at `phase`.
     pub(crate) fn swap_in_place(&self, bytes: &mut [u8], phase: usize) {
         let (first, others) = bytes.split_at_mut(bytes.len().min(self.size(phase)));
         let swap_element = |element: &mut [u8], phase| {
             for (field, at) in self.fields_at(phase) {
                 if let Some(values) = element.get_mut(at..at + field.len() as usize) {
-                    swap_here(field.width, values);
+                    swap_in_place(field.size_log2, values);
                 }
             }
         };
         swap_element(first, phase);
         match self.method {
-            ConversionMethod::Uniform(width) => swap_here(width, others),
+            ConversionMethod::Uniform(size_log2) => swap_in_place(size_log2, others),
             _ => {
                 let others = others.chunks_exact_mut(self.stride.max(1));
                 others.for_each(|element| swap_element(element, self.end_phase));
@@ -267,10 +269,10 @@ impl Plan {
 }
 
 #[inline(never)]
-fn convert(width: u8, what: FieldKind, from: &[u8], to: &mut [u8], swapped: bool) {
-    match what {
+fn convert(size_log2: u8, kind: FieldKind, from: &[u8], to: &mut [u8], swapped: bool) {
+    match kind {
         FieldKind::Bool => to.iter_mut().zip(from).for_each(|(to, from)| *to = u8::from(*from != 0)),
-        _ if swapped => swap(width, from, to),
+        _ if swapped => swap(size_log2, from, to),
         _ => copy(from, to),
     }
 }

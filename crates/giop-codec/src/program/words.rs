@@ -1,20 +1,18 @@
-//! Conversion of elements with many fields by 8-byte words.
+//! Conversion of elements with many fields by 8-byte words: a byte swap, or a copy with zeros as padding.
 
 use super::plan::{FieldKind, Plan};
 use crate::cdr::padding;
 
-/// The maximum number of words of a pattern. Longer elements are converted field by field, because their
-/// fields are long enough.
-const MAX_WORDS: usize = 64;
+/// The maximum number of words of a pattern. Elements that need a longer one are converted field by field.
+const MAX_PATTERN_WORDS: usize = 64;
 
-/// The number of masks that are applied at a time: that many words fill vector registers of any common size.
-const MASKS: usize = 12;
+/// The number of masks that are applied at a time: so many words fill vector registers of any common size.
+const MASK_COUNT: usize = 12;
 
 /// A mask of the lower byte of each 2-byte number.
 const LOWER_BYTES: u64 = 0x00FF_00FF_00FF_00FF;
 
-/// The conversion of elements that are a stride apart. No field is in two words. The words form a pattern
-/// that repeats after one or more elements.
+/// The masks that convert a run. Each field is within one word. The words repeat after some elements.
 #[derive(Debug)]
 pub(super) struct WordPattern {
     /// The number of bytes before the first whole word, if elements begin unaligned.
@@ -22,16 +20,16 @@ pub(super) struct WordPattern {
     stride: usize,
     swapped: Box<[WordMasks]>,
     copied: Box<[WordMasks]>,
-    /// The masks of field bytes, repeated. Set if words without a swap need only masking.
-    masks: Option<Box<[u64; MASKS]>>,
+    /// The masks of the field bytes, repeated; `None` if copying fields needs more than masks.
+    masks: Option<Box<[u64; MASK_COUNT]>>,
 }
 
-/// Masks of the bytes of a word by field width; padding is in none of them.
+/// Masks of the bytes of a word, one for each size of fields. Padding is in none of them.
 #[derive(Clone, Copy, Debug, Default)]
 struct WordMasks {
     kind: WordKind,
     bytes: u64,
-    /// The lower byte of each short.
+    /// The lower byte of each 2-byte field.
     shorts: u64,
     longs: u64,
     bools: u64,
@@ -39,10 +37,12 @@ struct WordMasks {
 
 #[derive(Clone, Copy, Debug, Default)]
 enum WordKind {
-    /// Single bytes, or fields that are not swapped.
+    /// Only single bytes, or fields of any size that are not swapped.
     #[default]
     Bytes,
+    /// An 8-byte field.
     Doubles,
+    /// Fields of at most 4 bytes, of which some are longer than one byte.
     Mixed,
 }
 
@@ -59,14 +59,14 @@ impl WordPattern {
         // The number of elements after which the pattern ends at a word boundary.
         let elements = 8 >> stride.trailing_zeros().min(3);
         let words = stride.checked_mul(elements)? / 8;
-        if words == 0 || words > MAX_WORDS || plan.fields.iter().any(|field| field.width > 3) {
+        if words == 0 || words > MAX_PATTERN_WORDS || plan.fields.iter().any(|field| field.size_log2 > 3) {
             return None;
         }
-        // Masks by width, and for booleans.
+        // The masks of each word: one for each size of fields, and one for booleans.
         let mut masks = vec![[[0_u8; 8]; 5]; words];
         for element in 0..elements {
             for (field, offset) in plan.fields_at(plan.end_phase) {
-                let kind = if field.what == FieldKind::Bool { 4 } else { usize::from(field.width) };
+                let kind = if field.kind == FieldKind::Bool { 4 } else { usize::from(field.size_log2) };
                 // The pattern repeats, so the bytes before its first whole word are those after its last one.
                 let start = element * stride + offset + words * 8 - shift;
                 for at in start..start + field.len() as usize {
@@ -77,9 +77,9 @@ impl WordPattern {
             }
         }
         let (swapped, copied): (Vec<_>, Vec<_>) = masks.into_iter().map(WordMasks::new_pair).unzip();
-        let masked = MASKS.is_multiple_of(words) && copied.iter().all(|word| word.bools == 0);
-        let masks = masked.then(|| {
-            let mut masks = Box::new([0; MASKS]);
+        let needs_only_masks = MASK_COUNT.is_multiple_of(words) && copied.iter().all(|word| word.bools == 0);
+        let masks = needs_only_masks.then(|| {
+            let mut masks = Box::new([0; MASK_COUNT]);
             masks.iter_mut().zip(copied.iter().cycle()).for_each(|(mask, word)| *mask = word.bytes);
             masks
         });
@@ -87,11 +87,11 @@ impl WordPattern {
     }
 
     pub(super) fn weight(&self) -> usize {
-        self.swapped.len() * 2 + MASKS
+        self.swapped.len() * 2 + MASK_COUNT
     }
 
-    /// Converts elements into a buffer of the same size. Returns the number of elements at the beginning that
-    /// are not converted completely, and the end of the converted elements.
+    /// Converts elements into a buffer of the same size. Returns the range of the elements that are converted
+    /// completely, as the index of the first one and the index after the last one.
     pub(super) fn convert(&self, from: &[u8], to: &mut [u8], swap: bool) -> (usize, usize) {
         let (Some(from), Some(to)) = (from.get(self.shift..), to.get_mut(self.shift..)) else {
             return (0, 0);
@@ -113,8 +113,7 @@ impl WordPattern {
 }
 
 impl WordMasks {
-    /// Creates the masks for swapped fields, and those for copied fields, from masks by width and of
-    /// booleans.
+    /// Creates the masks for swapped and for copied fields from masks of the fields of each kind.
     fn new_pair([bytes, shorts, longs, doubles, bools]: [[u8; 8]; 5]) -> (WordMasks, WordMasks) {
         let [bytes, shorts, longs, doubles, bools] =
             [bytes, shorts, longs, doubles, bools].map(u64::from_ne_bytes);
@@ -127,8 +126,7 @@ impl WordMasks {
         (swapped, WordMasks { bytes: bytes | shorts | longs | doubles, bools, ..WordMasks::default() })
     }
 
-    /// Converts all fields except booleans. A match with few arms compiles to branches, which are predicted
-    /// better than a jump table.
+    /// Converts all fields except booleans. So few arms compile to branches, which beat a jump table.
     #[inline(always)]
     fn convert(&self, word: u64) -> u64 {
         match self.kind {
@@ -143,7 +141,7 @@ impl WordMasks {
         }
     }
 
-    /// Converts the booleans of a word: the lowest bit of each byte that is not 0 is set.
+    /// Converts the booleans of a word: bytes other than 0 become 1.
     #[inline(always)]
     fn normalized_bools(&self, word: u64) -> u64 {
         const LOW: u64 = 0x7F7F_7F7F_7F7F_7F7F;
@@ -152,7 +150,7 @@ impl WordMasks {
     }
 }
 
-/// Converts words. The masks of a short pattern stay in registers.
+/// Converts words. The masks of a pattern of up to three words without booleans stay in registers.
 fn convert(pattern: &[WordMasks], from: &[[u8; 8]], to: &mut [[u8; 8]]) {
     match pattern {
         _ if pattern.iter().any(|word| word.bools != 0) => convert_words(pattern, from, to),
@@ -183,13 +181,13 @@ fn convert_few_words<const N: usize>(pattern: [&WordMasks; N], from: &[[u8; 8]],
     }
 }
 
-/// Copies words with zeros as padding. Returns the remainder of both slices.
+/// Copies words with zeros as padding. Returns the rest of both slices, which has fewer words than masks.
 fn copy_masked<'a, 'b>(
-    masks: &[u64; MASKS],
+    masks: &[u64; MASK_COUNT],
     from: &'a [[u8; 8]],
     to: &'b mut [[u8; 8]],
 ) -> (&'a [[u8; 8]], &'b mut [[u8; 8]]) {
-    let ((from, rest), (to, rest_to)) = (from.as_chunks::<MASKS>(), to.as_chunks_mut::<MASKS>());
+    let ((from, rest), (to, rest_to)) = (from.as_chunks::<MASK_COUNT>(), to.as_chunks_mut::<MASK_COUNT>());
     for (from, to) in from.iter().zip(to) {
         for ((mask, from), to) in masks.iter().zip(from).zip(to) {
             *to = (u64::from_ne_bytes(*from) & mask).to_ne_bytes();

@@ -1,4 +1,4 @@
-//! Checks of the types that a program creates ("The ORB Interface", "TypeCodes / Creating TypeCodes").
+//! Checks of types that are created at run time ("The ORB Interface", "TypeCodes / Creating TypeCodes").
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,13 +6,12 @@ use super::kind::TcKind;
 use super::node::{Body, Builder, Index, NamedType, Node};
 use super::set::UnionLabel;
 use crate::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
-use crate::ior::MAX_REPOSITORY_ID;
-use crate::program::Labels;
+use crate::ior::MAX_REPOSITORY_ID_BYTES;
+use crate::program::LabelEncoding;
 
 /// The reason why a type cannot be created.
 ///
-/// Converts to a [`SystemException`] with `COMPLETED_NO`. Members are numbered from zero, and union members
-/// once for each label.
+/// Becomes a [`SystemException`] with `COMPLETED_NO`. Members are counted from 0, union members per label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum CreateError {
@@ -23,13 +22,13 @@ pub enum CreateError {
     /// The name is neither empty nor an identifier of IDL (`BAD_PARAM` minor OMG 15).
     #[error("the name of the type is not an IDL identifier")]
     InvalidName,
-    /// The name of this member or enumerator is not an identifier, or equals another one except for case
+    /// The name of this member or enumerator is not an identifier, or equals another one except for its case
     /// (`BAD_PARAM` minor OMG 17).
     #[error("the name of member {0} is not an IDL identifier, or is used twice")]
     InvalidMember(usize),
-    /// The label of this member is also that of another member (`BAD_PARAM` minor OMG 18).
+    /// A member before this one has the same label (`BAD_PARAM` minor OMG 18).
     #[error("the label of member {0} is used twice")]
-    DoubledLabel(usize),
+    DuplicateLabel(usize),
     /// The label of this member is not a value of the discriminator's type (`BAD_PARAM` minor OMG 19).
     #[error("the label of member {0} is not a value of the discriminator's type")]
     LabelType(usize),
@@ -42,24 +41,24 @@ pub enum CreateError {
     /// The element type or content type has no values (`BAD_TYPECODE` minor OMG 2).
     #[error("the element type or content type has no values")]
     ContentType,
-    /// The base of a value type is not a value type (`BAD_TYPECODE` minor OMG 2).
-    #[error("the base of the value type is not a value type")]
+    /// A value, or its base, is neither a value type nor an event type (`BAD_TYPECODE` minor OMG 2).
+    #[error("the value or its base is neither a value type nor an event type")]
     BaseType,
-    /// Every value of the type would contain another one (`BAD_TYPECODE` minor OMG 2). Recursion needs a type
-    /// with a name, and a sequence, an object or a value type.
-    #[error("every value of the type would contain another one")]
-    Endless,
-    /// A discriminator, base or member of an exception is not defined yet (`BAD_PARAM` minor OMG 13).
-    #[error("a complete type is required, but it is not defined yet")]
+    /// The type contains itself in a way that no finite value could have (`BAD_TYPECODE` minor OMG 2).
+    /// Recursion must pass through a type with a name, and through a sequence or a value type.
+    #[error("the type contains itself without a sequence or value type in between, or without a named type")]
+    InfiniteType,
+    /// The type, or a part of it that must be complete, is not defined yet (`BAD_PARAM` minor OMG 13).
+    #[error("a complete type is required, but a part of it is not defined yet")]
     Incomplete,
-    /// Not 1 to 31 digits, or a scale below -31 or above the number of digits (`BAD_PARAM`).
-    #[error("a fixed must have 1 to 31 digits, and a scale of -31 up to the number of digits")]
+    /// The `fixed` must have 1 to 31 digits, and a scale from -31 to that number (`BAD_PARAM`).
+    #[error("a fixed must have 1 to 31 digits, and a scale from -31 to the number of digits")]
     Digits,
-    /// A type of a [`TypeSet`](super::TypeSet) is already defined (`BAD_PARAM`).
+    /// The type of a [`TypeSet`](super::TypeSet) is already defined (`BAD_PARAM`).
     #[error("the type is already defined")]
     Redefined,
-    /// All type codes of a [`TypeSet`](super::TypeSet) would take over 256 MiB together (`IMP_LIMIT`).
-    #[error("the type codes, each with all types in it, would take more than 256 MiB")]
+    /// The type codes of a [`TypeSet`](super::TypeSet) would take more than 256 MiB together (`IMP_LIMIT`).
+    #[error("the type codes requested from this set of types would take more than 256 MiB together")]
     TooLarge,
 }
 
@@ -70,13 +69,13 @@ impl CreateError {
             CreateError::InvalidId => (BadParam, minor::BAD_PARAM_TYPECODE_ID),
             CreateError::InvalidName => (BadParam, minor::BAD_PARAM_TYPECODE_NAME),
             CreateError::InvalidMember(_) => (BadParam, minor::BAD_PARAM_MEMBER_NAME),
-            CreateError::DoubledLabel(_) => (BadParam, minor::BAD_PARAM_DUPLICATE_LABEL),
+            CreateError::DuplicateLabel(_) => (BadParam, minor::BAD_PARAM_DUPLICATE_LABEL),
             CreateError::LabelType(_) => (BadParam, minor::BAD_PARAM_LABEL_TYPE),
             CreateError::Discriminator => (BadParam, minor::BAD_PARAM_DISCRIMINATOR),
             CreateError::MemberType(_)
             | CreateError::ContentType
             | CreateError::BaseType
-            | CreateError::Endless => (BadTypecode, minor::BAD_TYPECODE_MEMBER),
+            | CreateError::InfiniteType => (BadTypecode, minor::BAD_TYPECODE_MEMBER),
             CreateError::Incomplete => (BadParam, minor::BAD_PARAM_INCOMPLETE_TYPECODE),
             CreateError::Digits | CreateError::Redefined => (BadParam, MinorCode::NONE),
             CreateError::TooLarge => (ImpLimit, MinorCode::NONE),
@@ -91,9 +90,9 @@ impl From<CreateError> for SystemException {
     }
 }
 
-pub(super) fn id_and_name(kind: TcKind, id: &str, name: &str) -> Result<(), CreateError> {
-    let optional = matches!(kind, TcKind::Struct | TcKind::Union | TcKind::Enum | TcKind::Alias);
-    if !(id.is_empty() && optional || is_repository_id(id)) {
+pub(super) fn check_id_and_name(kind: TcKind, id: &str, name: &str) -> Result<(), CreateError> {
+    let is_id_optional = matches!(kind, TcKind::Struct | TcKind::Union | TcKind::Enum | TcKind::Alias);
+    if !(id.is_empty() && is_id_optional || is_repository_id(id)) {
         return Err(CreateError::InvalidId);
     }
     if !(name.is_empty() || is_identifier(name)) {
@@ -102,9 +101,9 @@ pub(super) fn id_and_name(kind: TcKind, id: &str, name: &str) -> Result<(), Crea
     Ok(())
 }
 
-/// Returns whether the id has the form `format:text`.
+/// Returns whether the id has the form `format:text`, in printable ASCII without spaces, and is not too long.
 pub(super) fn is_repository_id(id: &str) -> bool {
-    id.len() <= MAX_REPOSITORY_ID
+    id.len() <= MAX_REPOSITORY_ID_BYTES
         && id.bytes().all(|c| c.is_ascii_graphic())
         && id.split_once(':').is_some_and(|(format, text)| !format.is_empty() && !text.is_empty())
 }
@@ -114,8 +113,8 @@ fn is_identifier(name: &str) -> bool {
         && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_')
 }
 
-/// Rejects invalid names, and equal ones unless `is_same` returns that they are those of one member.
-pub(super) fn names<'a>(
+/// Rejects invalid names, and equal names unless `is_same` returns true for the indices of their members.
+pub(super) fn check_names<'a>(
     names: impl Iterator<Item = &'a str>,
     is_same: impl Fn(usize, usize) -> bool,
 ) -> Result<(), CreateError> {
@@ -129,60 +128,65 @@ pub(super) fn names<'a>(
     Ok(())
 }
 
-/// Returns whether the type has values. A type that is not defined yet is assumed to have values.
+/// Returns whether the type has values. A type that is not defined yet counts as a type with values.
 pub(super) fn has_values(types: &Builder, index: Index) -> bool {
     match types.unaliased(index) {
-        None | Some(Node::Recursive(_)) => true,
+        None | Some(Node::Placeholder(_)) => true,
         Some(node) => !matches!(node.kind(), TcKind::Null | TcKind::Void | TcKind::Except),
     }
 }
 
-pub(super) fn discriminator(types: &Builder, discriminator: Index) -> Result<Labels, CreateError> {
+pub(super) fn check_discriminator(
+    types: &Builder,
+    discriminator: Index,
+) -> Result<LabelEncoding, CreateError> {
     match types.unaliased(discriminator) {
-        None | Some(Node::Recursive(_)) => Err(CreateError::Incomplete),
-        Some(node) => Labels::of(node).ok_or(CreateError::Discriminator),
+        None | Some(Node::Placeholder(_)) => Err(CreateError::Incomplete),
+        Some(node) => LabelEncoding::of(node).ok_or(CreateError::Discriminator),
     }
 }
 
-/// Rejects duplicate labels, and labels that are not values of the discriminator.
-pub(super) fn labels(labels: Labels, members: impl Iterator<Item = UnionLabel>) -> Result<(), CreateError> {
+/// Rejects duplicate labels, and labels that are not values of the discriminator's type.
+pub(super) fn check_labels(
+    labels: LabelEncoding,
+    members: impl Iterator<Item = UnionLabel>,
+) -> Result<(), CreateError> {
     let mut seen = HashSet::new();
     for (index, label) in members.enumerate() {
-        if matches!(label, UnionLabel::Case(label) if !labels.has(label)) {
+        if matches!(label, UnionLabel::Case(label) if !labels.is_valid(label)) {
             return Err(CreateError::LabelType(index));
         }
         if !seen.insert(label) {
-            return Err(CreateError::DoubledLabel(index));
+            return Err(CreateError::DuplicateLabel(index));
         }
     }
     Ok(())
 }
 
-pub(super) fn base(types: &Builder, index: Index) -> Result<(), CreateError> {
+pub(super) fn check_base(types: &Builder, index: Index) -> Result<(), CreateError> {
     match types.get(index) {
         Some(Node::Named(NamedType { body: Body::Value(_), .. })) => Ok(()),
-        None | Some(Node::Recursive(_)) => Err(CreateError::Incomplete),
+        None | Some(Node::Placeholder(_)) => Err(CreateError::Incomplete),
         Some(_) => Err(CreateError::BaseType),
     }
 }
 
-/// Rejects a type that consists of types with only infinite values.
-pub(super) fn finite(types: &Builder, root: Index) -> Result<(), CreateError> {
-    let endless = has_cycle(types, root, Edges::Contained) || has_cycle(types, root, Edges::Nameless);
-    if endless { Err(CreateError::Endless) } else { Ok(()) }
+/// Rejects a type that contains itself in such a way that it has no finite value or no finite description.
+pub(super) fn check_finite(types: &Builder, root: Index) -> Result<(), CreateError> {
+    let is_infinite = has_cycle(types, root, Edges::Contained) || has_cycle(types, root, Edges::Nameless);
+    if is_infinite { Err(CreateError::InfiniteType) } else { Ok(()) }
 }
 
-/// The references between types that a search follows.
+/// Which references between types a search follows.
 #[derive(Clone, Copy, PartialEq)]
 enum Edges {
-    /// To types of which each value of the referring type contains a value.
+    /// References to types whose values are a part of the values of the referring type.
     Contained,
-    /// From types without a name, and from aliases.
+    /// References from types without a name, and from aliases.
     Nameless,
     All,
 }
 
-/// Returns whether a cycle of these references is reachable from `root`.
 fn has_cycle(types: &Builder, root: Index, edges: Edges) -> bool {
     #[derive(Clone, Copy, PartialEq)]
     enum State {
@@ -191,7 +195,7 @@ fn has_cycle(types: &Builder, root: Index, edges: Edges) -> bool {
     }
     let mut states: HashMap<Index, State> = HashMap::new();
     for start in reachable(types, root) {
-        // A type is pushed again before the types that it refers to, so that it is done after them.
+        // Each type is pushed again before the types that it refers to, so it is done at its second pop.
         let mut pending = vec![(start, false)];
         while let Some((index, is_second)) = pending.pop() {
             if is_second {
@@ -217,7 +221,7 @@ fn has_cycle(types: &Builder, root: Index, edges: Edges) -> bool {
     false
 }
 
-/// Returns all types that a type consists of, itself first.
+/// Returns the type at `root` and all types that it consists of.
 pub(super) fn reachable(types: &Builder, root: Index) -> Vec<Index> {
     let mut seen = HashSet::from([root]);
     let mut found = vec![root];
@@ -237,12 +241,12 @@ fn successors(types: &Builder, index: Index, edges: Edges) -> Vec<Index> {
     if edges == Edges::Nameless && is_named || edges == Edges::Contained && is_sequence {
         return found;
     }
-    // A value contains the members of its base. It only refers to a member that is a value.
+    // A value type contains the members of its base, but only refers to members that are value types.
     let base = match node {
         Node::Named(NamedType { body: Body::Value(value), .. }) => value.base,
         _ => None,
     };
-    node.indices(|next| {
+    node.for_each_index(|next| {
         let is_value = match types.get(next) {
             Some(Node::Named(named)) => {
                 matches!(named.body, Body::Value(_)) || named.kind == TcKind::ValueBox

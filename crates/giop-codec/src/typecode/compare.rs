@@ -1,5 +1,5 @@
-//! Comparison of type codes, and their compact form ("TypeCodes", `equal`, `equivalent`,
-//! `get_compact_typecode`).
+//! Comparison of type codes, and their compact form: the operations `equal`, `equivalent` and
+//! `get_compact_typecode` of the CORBA specification ("TypeCodes").
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -7,28 +7,28 @@ use std::collections::HashSet;
 use super::TypeCode;
 use super::node::{Body, Builder, Index, Member, NamedType, Node, Nodes, Union, Value};
 
-/// The maximum number of type pairs compared. Codes of the same structure within the limits need fewer.
+/// The maximum number of pairs of types to compare. Similar types within the decoder's limits need fewer.
 const MAX_PAIRS: usize = 1 << 15;
 
 impl TypeCode {
-    /// Returns whether the two are identical in kinds, ids, names, members, bounds and aliases.
+    /// Returns whether both type codes have the same kinds, ids, names, members, bounds and aliases.
     ///
-    /// Codes in which recursive types are written out to different depths can be equal. If more than 32768
-    /// different pairs of types are to be compared, the codes count as different.
+    /// Type codes can be equal even if recursive types are written out to different depths. If more than
+    /// 32768 different pairs of types would have to be compared, the type codes count as different.
     pub fn equal(&self, other: &TypeCode) -> bool {
         Comparison::new(self, other, true).run(self.root, other.root)
     }
 
-    /// Returns whether a value of one type can be used as a value of the other. Aliases are resolved; names
-    /// and visibility are ignored. If both types have a repository id, only the ids are compared.
+    /// Returns whether a value of one type can be used as a value of the other. Aliases are resolved, and
+    /// names and visibility are ignored. If both types have a repository id, only kinds and ids are compared.
     ///
-    /// If more than 32768 different pairs of types are to be compared, the codes count as different.
+    /// If more than 32768 pairs of types would have to be compared, the type codes count as different.
     pub fn equivalent(&self, other: &TypeCode) -> bool {
         Comparison::new(self, other, false).run(self.root, other.root)
     }
 
-    /// Returns the same type without the names of types, members and enumerators, which take most of its
-    /// encoding. Ids and aliases remain. The result is equivalent to this type code, but not equal to it.
+    /// Returns the same type without the names of types, members and enumerators, which take most of the
+    /// encoding. Ids and aliases remain. The result is equivalent to this type code, but not equal.
     #[doc(alias = "get_compact_typecode")]
     pub fn compact(&self) -> TypeCode {
         if let Nodes::Static(_) = self.nodes
@@ -62,19 +62,20 @@ fn without_names(mut node: Node) -> Node {
 struct Comparison<'a> {
     a: &'a Nodes,
     b: &'a Nodes,
-    exact: bool,
+    /// Whether to compare for [`equal`](TypeCode::equal) instead of [`equivalent`](TypeCode::equivalent).
+    is_exact: bool,
     pending: Vec<(Index, Index)>,
     queued: HashSet<(Index, Index)>,
 }
 
 impl<'a> Comparison<'a> {
-    fn new(a: &'a TypeCode, b: &'a TypeCode, exact: bool) -> Comparison<'a> {
-        Comparison { a: &a.nodes, b: &b.nodes, exact, pending: Vec::new(), queued: HashSet::new() }
+    fn new(a: &'a TypeCode, b: &'a TypeCode, is_exact: bool) -> Comparison<'a> {
+        Comparison { a: &a.nodes, b: &b.nodes, is_exact, pending: Vec::new(), queued: HashSet::new() }
     }
 
-    /// Queues two types for comparison, but each pair only once; returns `false` if they obviously differ.
+    /// Queues a pair of types not queued before. Returns `false` if they differ, or for too many pairs.
     fn queue_pair(&mut self, mut a: Index, mut b: Index) -> bool {
-        if !self.exact {
+        if !self.is_exact {
             (a, b) = (self.a.unaliased(a), self.b.unaliased(b));
         }
         if a == b && self.a.is_same(self.b) {
@@ -97,7 +98,7 @@ impl<'a> Comparison<'a> {
         equal
     }
 
-    /// Compares everything except the types that these two consist of, which are queued.
+    /// Compares two nodes, and queues the types that they refer to.
     fn compare_nodes(&mut self, a: &Node, b: &Node) -> bool {
         match (a, b) {
             (Node::Text { wide: a, bound: x }, Node::Text { wide: b, bound: y }) => a == b && x == y,
@@ -107,7 +108,7 @@ impl<'a> Comparison<'a> {
                 x == y && self.queue_pair(*a, *b)
             }
             (Node::Named(a), Node::Named(b)) => self.compare_named(a, b),
-            (Node::Recursive(a), Node::Recursive(b)) => a == b,
+            (Node::Placeholder(a), Node::Placeholder(b)) => a == b,
             _ => false,
         }
     }
@@ -116,7 +117,7 @@ impl<'a> Comparison<'a> {
         if a.kind != b.kind {
             return false;
         }
-        if self.exact {
+        if self.is_exact {
             return a.id == b.id && a.name == b.name && self.compare_bodies(&a.body, &b.body);
         }
         match (&*a.id, &*b.id) {
@@ -130,7 +131,7 @@ impl<'a> Comparison<'a> {
             (Body::Opaque, Body::Opaque) => true,
             (Body::Content(a), Body::Content(b)) => self.queue_pair(*a, *b),
             (Body::Members(a), Body::Members(b)) => self.compare_members(a, b, false),
-            (Body::Enumerators(a), Body::Enumerators(b)) if self.exact => a == b,
+            (Body::Enumerators(a), Body::Enumerators(b)) if self.is_exact => a == b,
             (Body::Enumerators(a), Body::Enumerators(b)) => a.len() == b.len(),
             (Body::Union(a), Body::Union(b)) => self.compare_unions(a, b),
             (Body::Value(a), Body::Value(b)) => self.compare_values(a, b),
@@ -138,17 +139,17 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    fn compare_members(&mut self, a: &[Member], b: &[Member], labels: bool) -> bool {
+    fn compare_members(&mut self, a: &[Member], b: &[Member], has_labels: bool) -> bool {
         let mut equal = |(a, b): (&Member, &Member)| {
-            (!self.exact || a.name == b.name)
-                && (!(labels || self.exact) || a.label == b.label)
-                && self.queue_pair(a.kind, b.kind)
+            (!self.is_exact || a.name == b.name)
+                && (!(has_labels || self.is_exact) || a.label == b.label)
+                && self.queue_pair(a.ty, b.ty)
         };
         a.len() == b.len() && a.iter().zip(b).all(&mut equal)
     }
 
     fn compare_unions(&mut self, a: &Union, b: &Union) -> bool {
-        // The label of a default member is always 0, because the label on the wire is discarded.
+        // The labels of the default members are equal: the decoder replaces them by 0.
         a.default == b.default
             && self.queue_pair(a.discriminator, b.discriminator)
             && self.compare_members(&a.members, &b.members, true)
@@ -159,7 +160,7 @@ impl<'a> Comparison<'a> {
             (Some(a), Some(b)) => self.queue_pair(a, b),
             (a, b) => a == b,
         };
-        // omniORB swaps the visibilities, so that only an exact comparison includes them.
+        // Only an exact comparison includes the visibilities, because omniORB swaps public and private.
         same_base && a.modifier == b.modifier && self.compare_members(&a.members, &b.members, false)
     }
 }

@@ -3,21 +3,23 @@
 use std::borrow::Cow;
 
 use super::TypeCode;
-use super::check::{self, CreateError};
-use super::has_digits;
+use super::check::{CreateError, is_repository_id};
+use super::is_valid_fixed;
 use super::kind::{TcKind, ValueModifier, Visibility};
 use super::node::Node;
 use super::set::{TypeRef, TypeSet, UnionLabel};
 
-/// Each of these functions copies the given type codes. Types that are shared within one type code remain
-/// shared in the new one. Equal types of two type codes do not become shared.
+/// # Functions that create type codes
+///
+/// The `create_...` functions copy the given type codes. Types that are shared within one given type code are
+/// shared in the new one too. Equal types of two given type codes are not shared.
 ///
 /// Names may be empty, and so may the ids of structs, unions, enums and aliases.
 ///
-/// # Errors
-/// Those of the method of [`TypeSet`] that defines a type of this kind, and of [`TypeSet::type_code`].
+/// Unless documented otherwise, such a function fails with the errors of the method of [`TypeSet`] that
+/// defines a type of this kind, and with those of [`TypeSet::type_code`].
 impl TypeCode {
-    /// `struct name { members };`
+    /// Creates `struct name { members };`.
     #[doc(alias = "create_struct_tc")]
     pub fn create_struct(
         id: &str,
@@ -30,11 +32,12 @@ impl TypeCode {
         })
     }
 
-    /// `exception name { members };`
+    /// Creates `exception name { members };`.
     ///
     /// # Errors
-    /// Those of [`TypeSet::define_exception`] and [`TypeSet::type_code`]. [`CreateError::Incomplete`] also if
-    /// a member contains a placeholder, because an exception cannot be a part of the type that replaces it.
+    /// The errors of [`TypeSet::define_exception`] and [`TypeSet::type_code`]. One of them is
+    /// [`CreateError::Incomplete`] if a member contains a placeholder: no type that contains the exception
+    /// could replace the placeholder later.
     #[doc(alias = "create_exception_tc")]
     pub fn create_exception(
         id: &str,
@@ -47,14 +50,14 @@ impl TypeCode {
         })
     }
 
-    /// `enum name { enumerators };`
+    /// Creates `enum name { enumerators };`.
     #[doc(alias = "create_enum_tc")]
     pub fn create_enum(id: &str, name: &str, enumerators: &[&str]) -> Result<TypeCode, CreateError> {
         created("", |set, root| set.define_enum(root, id, name, enumerators))
     }
 
-    /// `union name switch (discriminator) { members };` with a member for each label, in order. Members with
-    /// the same name are one member, and must have the same type.
+    /// Creates `union name switch (discriminator) { members };`. `members` has an entry for each label.
+    /// Entries with the same name are one member, and must have the same type.
     ///
     /// ```
     /// use giop_codec::typecode::{CreateError, TypeCode, UnionLabel::{Case, Default}};
@@ -81,11 +84,11 @@ impl TypeCode {
                 members.iter().map(|(label, name, code)| (*label, *name, set.add(code))).collect();
             let is_same =
                 |a: usize, b: usize| members.get(a).zip(members.get(b)).is_some_and(|(a, b)| a.2 == b.2);
-            set.union(root, id, name, discriminator, &added, is_same)
+            set.define_union_with(root, id, name, discriminator, &added, is_same)
         })
     }
 
-    /// `typedef original name;`
+    /// Creates `typedef original name;`.
     #[doc(alias = "create_alias_tc")]
     pub fn create_alias(id: &str, name: &str, original: &TypeCode) -> Result<TypeCode, CreateError> {
         created("", |set, root| {
@@ -94,7 +97,7 @@ impl TypeCode {
         })
     }
 
-    /// `valuetype name content;`
+    /// Creates the value box `valuetype name content;`.
     #[doc(alias = "create_value_box_tc")]
     pub fn create_value_box(id: &str, name: &str, content: &TypeCode) -> Result<TypeCode, CreateError> {
         created("", |set, root| {
@@ -103,7 +106,7 @@ impl TypeCode {
         })
     }
 
-    /// `valuetype name : base { members };`
+    /// Creates `valuetype name : base { members };`.
     #[doc(alias = "create_value_tc")]
     pub fn create_value(
         id: &str,
@@ -115,7 +118,7 @@ impl TypeCode {
         create_value_of(TcKind::Value, id, name, modifier, base, members)
     }
 
-    /// `eventtype name : base { members };`
+    /// Creates `eventtype name : base { members };`.
     #[doc(alias = "create_event_tc")]
     pub fn create_event(
         id: &str,
@@ -127,13 +130,13 @@ impl TypeCode {
         create_value_of(TcKind::Event, id, name, modifier, base, members)
     }
 
-    /// `fixed<digits, scale>`.
+    /// Creates `fixed<digits, scale>`.
     ///
     /// # Errors
     /// [`Digits`](CreateError::Digits).
     #[doc(alias = "create_fixed_tc")]
     pub fn create_fixed(digits: u16, scale: i16) -> Result<TypeCode, CreateError> {
-        if !has_digits(digits, scale) || i32::from(scale) > i32::from(digits) {
+        if !is_valid_fixed(digits, scale) || i32::from(scale) > i32::from(digits) {
             return Err(CreateError::Digits);
         }
         Ok(TypeCode::leaf(Node::Fixed { digits, scale }))
@@ -163,13 +166,13 @@ impl TypeCode {
         set.type_code(root)
     }
 
-    /// Creates a placeholder for the struct, union or value type with this id, so that the type codes of its
-    /// members can be created first. The `create_..` call that creates the type with this id copies the
-    /// member types, and replaces the placeholders in the copies.
+    /// Creates a placeholder for the struct, union, value type or event type with this id, so that the type
+    /// codes of its members can be created first. The `create_...` call that creates the type copies the
+    /// types of the members, and replaces the placeholders in the copies.
     ///
-    /// The kind of a placeholder is [`TcKind::Null`]. A type code that is or contains a placeholder cannot be
-    /// sent (`BAD_TYPECODE` minor OMG 1); see [`is_complete`](TypeCode::is_complete). A [`TypeSet`] creates
-    /// recursive types without placeholders.
+    /// The kind of a placeholder is [`TcKind::Null`]. Sending a type code that is not
+    /// [complete](TypeCode::is_complete) raises `BAD_TYPECODE` with OMG minor code 1. A [`TypeSet`] needs no
+    /// placeholders.
     ///
     /// ```
     /// use giop_codec::typecode::{CreateError, TypeCode};
@@ -187,16 +190,16 @@ impl TypeCode {
     /// [`InvalidId`](CreateError::InvalidId).
     #[doc(alias = "create_recursive_tc")]
     pub fn create_recursive(id: &str) -> Result<TypeCode, CreateError> {
-        if !check::is_repository_id(id) {
+        if !is_repository_id(id) {
             return Err(CreateError::InvalidId);
         }
-        Ok(TypeCode::leaf(Node::Recursive(Cow::Owned(id.to_owned()))))
+        Ok(TypeCode::leaf(Node::Placeholder(Cow::Owned(id.to_owned()))))
     }
 
     /// Returns whether the type code contains no placeholder of
     /// [`create_recursive`](TypeCode::create_recursive).
     pub fn is_complete(&self) -> bool {
-        let is_placeholder = |node: &Node| matches!(node, Node::Recursive(_));
+        let is_placeholder = |node: &Node| matches!(node, Node::Placeholder(_));
         if !self.nodes.all().iter().any(is_placeholder) {
             return true;
         }
@@ -210,7 +213,7 @@ impl TypeCode {
 macro_rules! create_opaque {
     ($($name:ident $alias:literal $kind:ident $idl:literal;)*) => {
         impl TypeCode {$(
-            #[doc = concat!("`", $idl, " name;`")]
+            #[doc = concat!("Creates `", $idl, " name;`.")]
             ///
             /// # Errors
             /// [`InvalidId`](CreateError::InvalidId), [`InvalidName`](CreateError::InvalidName).
@@ -231,7 +234,7 @@ create_opaque! {
     create_native "create_native_tc" Native "native";
 }
 
-/// Creates the type code of one type, which replaces the placeholders with this id, if it is not empty.
+/// Creates the type code of a type, which replaces the placeholders with this id unless it is empty.
 fn created(
     placeholder_id: &str,
     define: impl FnOnce(&mut TypeSet, TypeRef) -> Result<(), CreateError>,

@@ -8,50 +8,48 @@ use super::TypeCode;
 use super::kind::{TcKind, ValueModifier};
 use super::node::{Body, Builder, Index, Member, Name, NamedType, Node, Nodes, Union, Value};
 use crate::cdr::{CdrDecode, Decoder};
-use crate::ior::MAX_REPOSITORY_ID;
-use crate::program::Labels;
+use crate::ior::MAX_REPOSITORY_ID_BYTES;
+use crate::program::LabelEncoding;
 use crate::{DecodeError, DecodeErrorKind};
 
-/// The id of the box of a `wstring`, to which a Java `String` is mapped.
+/// The repository id of the value box of a `wstring` to which a Java `String` is mapped.
 pub(crate) const WSTRING_VALUE: &str = "IDL:omg.org/CORBA/WStringValue:1.0";
 
-/// The maximum number of types in a received type code. Each basic type counts once.
+/// The maximum number of different types in a received type code.
 pub const MAX_NODES: usize = 4096;
 
 /// The maximum number of nested encapsulations in a type code.
 pub const MAX_LEVELS: usize = 32;
 
-/// The number that replaces the kind of a type to refer to another type of the same type code.
+/// The number in place of a kind that begins an indirection to another type of the same type code.
 pub(super) const INDIRECTION: u32 = 0xFFFF_FFFF;
 
-/// A cache of type codes by their encoding, so that a repeated one is decoded once.
+/// A cache of type codes by their encoding, so that a repeated type code is decoded only once.
 pub trait TypeCodeCache: Send + Sync {
-    /// Returns the cached type code with this kind and encapsulation, which includes the byte order flag.
+    /// Returns the cached type code with this kind and encapsulation, which includes its byte order flag.
     fn find(&self, kind: u32, encapsulation: &[u8]) -> Option<TypeCode>;
 
-    /// Stores a type code that was not found and has been decoded.
+    /// Stores a type code that [`find`](Self::find) did not return and that has therefore been decoded.
     fn keep(&self, kind: u32, encapsulation: &[u8], code: &TypeCode);
 }
 
 /// The functions that find types in a context of one Rust type.
 pub(crate) struct TypeLookup {
     pub(crate) type_codes: for<'c> fn(&'c dyn Any) -> Option<&'c dyn TypeCodeCache>,
-    /// Finds the type code of a value type by its repository id.
     pub(crate) value_type: fn(&dyn Any, &str) -> Option<TypeCode>,
 }
 
-/// Returns the decoder's context, and the functions that find types in it.
 pub(crate) fn type_lookup<'a>(d: &Decoder<'a>) -> Option<(&'a dyn Any, &'static TypeLookup)> {
     let context = d.dyn_context()?;
-    Some((context, context.lookup().downcast_ref()?))
+    Some((context, context.lookup_functions().downcast_ref()?))
 }
 
 impl CdrDecode for TypeCode {
-    /// A kind without parameters.
+    /// The size of a kind without parameters.
     const MIN_SIZE: usize = 4;
 
-    /// At most [`MAX_NODES`] types in [`MAX_LEVELS`] levels. If the
-    /// [cache](crate::value::DecodeContext::type_codes) has a code with the same encoding, returns that one.
+    /// Decodes at most [`MAX_NODES`] types in [`MAX_LEVELS`] levels. Returns a cached type code with the same
+    /// encoding, if there [is one](crate::value::DecodeContext::type_codes).
     fn decode(d: &mut Decoder<'_>) -> Result<TypeCode, DecodeError> {
         // Fast path: most type codes are of a basic kind.
         let kind = d.read_u32()?;
@@ -78,9 +76,9 @@ impl CdrDecode for TypeCode {
 
 /// Returns whether the parameters of a kind are in an encapsulation, and therefore position-independent.
 fn has_encapsulation(kind: u32) -> bool {
-    let simple =
+    let has_no_encapsulation =
         matches!(TcKind::from_number(kind), None | Some(TcKind::String | TcKind::WString | TcKind::Fixed));
-    !simple && kind != INDIRECTION
+    !has_no_encapsulation && kind != INDIRECTION
 }
 
 fn read(d: &mut Decoder<'_>, kind: u32) -> Result<TypeCode, DecodeError> {
@@ -94,10 +92,16 @@ fn read(d: &mut Decoder<'_>, kind: u32) -> Result<TypeCode, DecodeError> {
 
 struct Reader {
     builder: Builder,
-    /// The types with parameters, by the position of their kind in the outermost stream.
+    /// The indices of all types except basic ones, by the position of their kind in the outermost stream.
     indices: HashMap<usize, Index>,
-    /// The types being read, innermost last, and whether a type may contain itself through this one.
-    enclosing: Vec<(Index, bool)>,
+    /// The types that are being read, innermost last.
+    enclosing: Vec<EnclosingType>,
+}
+
+struct EnclosingType {
+    index: Index,
+    /// Whether a type may contain itself through this one.
+    allows_recursion: bool,
 }
 
 impl Reader {
@@ -106,7 +110,6 @@ impl Reader {
         self.read_type_of_kind(d, kind)
     }
 
-    /// Reads the rest of a type whose kind was read.
     fn read_type_of_kind(&mut self, d: &mut Decoder<'_>, kind: u32) -> Result<Index, DecodeError> {
         let at = d.stream_position() - 4;
         if kind == INDIRECTION {
@@ -128,7 +131,7 @@ impl Reader {
             }
             TcKind::Fixed => {
                 let (digits, scale) = (d.read_u16()?, d.read_i16()?);
-                if !has_digits(digits, scale) {
+                if !is_valid_fixed(digits, scale) {
                     return Err(invalid(d, 4));
                 }
                 Node::Fixed { digits, scale }
@@ -138,11 +141,11 @@ impl Reader {
                     return Err(d.error(DecodeErrorKind::DepthLimit));
                 }
                 let mut inner = d.encapsulation()?;
-                let recursive = !matches!(kind, TcKind::Sequence | TcKind::Array | TcKind::Alias);
-                self.enclosing.push((index, recursive));
+                let allows_recursion = !matches!(kind, TcKind::Sequence | TcKind::Array | TcKind::Alias);
+                self.enclosing.push(EnclosingType { index, allows_recursion });
                 let node = self.read_parameters(&mut inner, kind)?;
                 self.enclosing.pop();
-                d.take_back(&inner);
+                d.reclaim_memory(&inner);
                 node
             }
         };
@@ -150,15 +153,15 @@ impl Reader {
         Ok(index)
     }
 
-    /// Resolves an indirection to an earlier type. The offset leads from the offset to the kind of the type.
+    /// Resolves an indirection. The offset is the distance from itself to the kind of an earlier type.
     fn read_indirection(&mut self, d: &mut Decoder<'_>) -> Result<Index, DecodeError> {
         let offset = d.read_i32()?;
         let from = d.stream_position() - 4;
         // An offset of -4 would refer to this indirection itself.
         let to = (offset < -4).then(|| from.checked_sub(offset.unsigned_abs() as usize)).flatten();
         let Some(index) = to.and_then(|to| self.indices.get(&to).copied()) else { return Err(invalid(d, 4)) };
-        let mut inner = self.enclosing.iter().skip_while(|(enclosing, _)| *enclosing != index).peekable();
-        if inner.peek().is_some() && !inner.any(|(_, recursive)| *recursive) {
+        let mut inner = self.enclosing.iter().skip_while(|enclosing| enclosing.index != index).peekable();
+        if inner.peek().is_some() && !inner.any(|enclosing| enclosing.allows_recursion) {
             return Err(invalid(d, 4));
         }
         Ok(index)
@@ -178,7 +181,7 @@ impl Reader {
         }
         let at = d.position();
         let id = read_name(d)?;
-        if id.len() > MAX_REPOSITORY_ID {
+        if id.len() > MAX_REPOSITORY_ID_BYTES {
             return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
         }
         let name = read_name(d)?;
@@ -194,7 +197,7 @@ impl Reader {
         Ok(Node::Named(NamedType { kind, id, name, body }))
     }
 
-    /// Java ORBs write the type code of a `string` for the content of a `WStringValue`, a `wstring`.
+    /// Reads the content type of a `WStringValue`, which is a `wstring`. Java ORBs write `string` instead.
     fn read_wide_content(&mut self, d: &mut Decoder<'_>) -> Result<Index, DecodeError> {
         let content = self.read_type(d)?;
         let Some(Node::Text { wide: false, bound }) = self.builder.get(content) else { return Ok(content) };
@@ -206,25 +209,25 @@ impl Reader {
         Ok(self.builder.push(node))
     }
 
-    /// Reads a count, then for each member its name, its type, and what `visibility` reads.
+    /// Reads a count, and for each member its name, its type, and what `read_visibility` reads.
     fn read_members(
         &mut self,
         d: &mut Decoder<'_>,
-        visibility: impl Fn(&mut Decoder<'_>) -> Result<i64, DecodeError>,
+        read_visibility: impl Fn(&mut Decoder<'_>) -> Result<i64, DecodeError>,
     ) -> Result<Box<[Member]>, DecodeError> {
         let count = d.read_len(MIN_MEMBER_SIZE)?;
         let mut members = d.new_vec(count)?;
         for _ in 0..count {
             let name = read_name(d)?;
-            let kind = self.read_type(d)?;
-            members.push(Member { name, kind, label: visibility(d)? });
+            let ty = self.read_type(d)?;
+            members.push(Member { name, ty, label: read_visibility(d)? });
         }
         Ok(members.into())
     }
 
     fn read_union(&mut self, d: &mut Decoder<'_>) -> Result<Union, DecodeError> {
         let discriminator = self.read_type(d)?;
-        let labels = self.builder.unaliased(discriminator).and_then(Labels::of);
+        let labels = self.builder.unaliased(discriminator).and_then(LabelEncoding::of);
         let labels = labels.ok_or_else(|| invalid(d, 4))?;
         let default = d.read_i32()?;
         let count = d.read_len(MIN_MEMBER_SIZE)?;
@@ -238,7 +241,7 @@ impl Reader {
         for index in 0..count {
             let label = labels.read(d, default == Some(index as u32))?;
             let name = read_name(d)?;
-            members.push(Member { name, kind: self.read_type(d)?, label });
+            members.push(Member { name, ty: self.read_type(d)?, label });
         }
         Ok(Union::new(discriminator, default, members.into()))
     }
@@ -250,30 +253,30 @@ impl Reader {
         let base = match self.builder.get(base) {
             Some(Node::Basic(TcKind::Null)) => None,
             Some(Node::Named(NamedType { kind: TcKind::Value | TcKind::Event, .. })) => Some(base),
-            // A base that is still being read would be its own base.
+            // No other type can be a base. A type that is still being read would be its own base.
             _ => return Err(invalid(d, 4)),
         };
-        // All numbers other than 0 mean public, because there are only two visibilities.
+        // All numbers other than 0 count as public.
         let members = self.read_members(d, |d| d.read_i16().map(|visibility| i64::from(visibility != 0)))?;
         Ok(Value { modifier, base, members })
     }
 }
 
-/// Returns whether a `fixed` may have these digits and scale. The limits also keep its text form short.
-pub(crate) fn has_digits(digits: u16, scale: i16) -> bool {
+/// Returns whether a `fixed` may have these digits and this scale. The limits keep its text short.
+pub(crate) fn is_valid_fixed(digits: u16, scale: i16) -> bool {
     (1..=31).contains(&digits) && (-31..=31).contains(&scale)
 }
 
-/// Minimum size in bytes of a member: an empty name and a kind. The padding between them is not counted.
+/// The minimum size in bytes of a member: an empty name (5) and a kind (4), without the padding between them.
 const MIN_MEMBER_SIZE: usize = 9;
 
-/// Returns an error at the position of the item that was read last, which has `size` bytes.
+/// Returns an error at the position of the last item that was read, which has `size` bytes.
 #[cold]
 fn invalid(d: &Decoder<'_>, size: usize) -> DecodeError {
     DecodeError::new(DecodeErrorKind::InvalidTypeCode, d.position().saturating_sub(size))
 }
 
-/// Names are always in ISO 8859-1, independent of the code sets.
+/// Reads a name or id. Both are always in ISO 8859-1, whatever the code sets are.
 fn read_name(d: &mut Decoder<'_>) -> Result<Name, DecodeError> {
     let bytes = d.read_str_bytes()?;
     if bytes.is_empty() {
@@ -299,34 +302,34 @@ fn read_enumerators(d: &mut Decoder<'_>) -> Result<Box<[Name]>, DecodeError> {
     Ok(names.into())
 }
 
-impl Labels {
-    /// Returns the labels of a union with this discriminator, if the type can be a discriminator.
-    pub(crate) fn of_node(nodes: &Nodes, discriminator: Index) -> Option<Labels> {
-        Labels::of(nodes.at(nodes.unaliased(discriminator)))
+impl LabelEncoding {
+    /// Returns the encoding of the labels of a union; `None` if the type cannot be its discriminator.
+    pub(crate) fn of_node(nodes: &Nodes, discriminator: Index) -> Option<LabelEncoding> {
+        LabelEncoding::of(nodes.at(nodes.unaliased(discriminator)))
     }
 
-    /// Like [`of_node`](Self::of_node), for a type that is not an alias.
-    pub(super) fn of(discriminator: &Node) -> Option<Labels> {
+    /// Does the same as [`of_node`](Self::of_node), but does not resolve aliases.
+    pub(super) fn of(discriminator: &Node) -> Option<LabelEncoding> {
         match discriminator {
-            Node::Basic(kind) => Labels::of_basic(*kind),
+            Node::Basic(kind) => LabelEncoding::of_basic(*kind),
             Node::Named(NamedType { body: Body::Enumerators(names), .. }) => {
-                Some(Labels::Enum(names.len() as u32))
+                Some(LabelEncoding::Enum(names.len() as u32))
             }
             _ => None,
         }
     }
 
-    pub(crate) fn of_basic(kind: TcKind) -> Option<Labels> {
+    pub(crate) fn of_basic(kind: TcKind) -> Option<LabelEncoding> {
         Some(match kind {
-            TcKind::Boolean => Labels::Boolean,
-            TcKind::Octet | TcKind::Char => Labels::Octet,
-            TcKind::Short => Labels::Short,
-            TcKind::UShort => Labels::UShort,
-            TcKind::Long => Labels::Long,
-            TcKind::ULong => Labels::ULong,
-            TcKind::LongLong => Labels::LongLong,
-            TcKind::ULongLong => Labels::ULongLong,
-            TcKind::WChar => Labels::WChar,
+            TcKind::Boolean => LabelEncoding::Boolean,
+            TcKind::Octet | TcKind::Char => LabelEncoding::Octet,
+            TcKind::Short => LabelEncoding::Short,
+            TcKind::UShort => LabelEncoding::UShort,
+            TcKind::Long => LabelEncoding::Long,
+            TcKind::ULong => LabelEncoding::ULong,
+            TcKind::LongLong => LabelEncoding::LongLong,
+            TcKind::ULongLong => LabelEncoding::ULongLong,
+            TcKind::WChar => LabelEncoding::WChar,
             _ => return None,
         })
     }

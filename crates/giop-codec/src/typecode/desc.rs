@@ -1,4 +1,4 @@
-//! [`TypeDesc`]: types as constant data, converted to type codes on demand.
+//! [`TypeDesc`]: types as constant data, which is converted to type codes on demand.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,9 +11,9 @@ use super::node::{Body, Builder, Index, Member, NamedType, Node, Union, Value};
 /// A type as constant data. Its [`TypeCode`] is created once, on first use.
 ///
 /// Types without a name are written in place. A type with a name is a [`Definition`]: a `static` that a
-/// function returns, so that types can refer to each other recursively, including through generic types.
+/// function returns, so that types can refer to each other recursively, even through generic types.
 ///
-/// Generated code for `struct Node { long v; NodeSeq kids; };` with `typedef sequence<Node> NodeSeq;`:
+/// For example, `struct Node { long v; NodeSeq kids; };` and `typedef sequence<Node> NodeSeq;` become:
 ///
 /// ```
 /// use giop_codec::typecode::{Definition, Shape, TcKind, TypeCode, TypeDesc, Typed};
@@ -45,53 +45,49 @@ use super::node::{Body, Builder, Index, Member, NamedType, Node, Union, Value};
 /// assert_eq!(Node::type_code().member_type(1), Ok(TypeCode::of_desc(NODE_SEQ)));
 /// ```
 ///
-/// The other shapes are `Shape::Except(members)`, `Shape::Enum(&["red", "green"])`, `Shape::Union {
-/// discriminator, default: Some(1), members: &[(label, name, desc), ...] }` with a member for each label,
-/// `Shape::Opaque(TcKind::ObjRef)` for interfaces of all kinds and `native`, `Shape::ValueBox(content)`, and
-/// `Shape::Value { kind, modifier, base, members }`. Arrays of several dimensions are arrays of arrays.
+/// [`Shape`] lists the shapes of all other named types. An array of several dimensions is an array of arrays.
 #[derive(Clone, Copy, Debug)]
 pub enum TypeDesc {
-    /// A type that its kind fully describes: see [`TcKind::is_basic`].
+    /// A type that is fully described by its kind: see [`TcKind::is_basic`].
     Basic(TcKind),
     /// `string`; a bound of 0 means unbounded.
     String {
-        /// Maximum number of characters.
+        /// The maximum number of characters.
         bound: u32,
     },
     /// `wstring`; a bound of 0 means unbounded.
     WString {
-        /// Maximum number of UTF-16 units.
+        /// The maximum number of UTF-16 code units.
         bound: u32,
     },
     /// `fixed`.
     Fixed {
-        /// Decimal digits, 1 to 31.
+        /// The number of decimal digits, 1 to 31.
         digits: u16,
-        /// Number of digits after the decimal point.
+        /// The number of digits after the decimal point.
         scale: i16,
     },
     /// `sequence`; a bound of 0 means unbounded.
     Sequence {
         /// The element type.
         element: &'static TypeDesc,
-        /// Maximum number of elements.
+        /// The maximum number of elements.
         bound: u32,
     },
-    /// `map`, for which there is no type code: it becomes a sequence of unnamed structs with members `key`
-    /// and `value`. A bound of 0 means unbounded.
+    /// `map`, whose type code is that of a sequence of unnamed structs with the members `key` and `value`.
     Map {
         /// The key type.
         key: &'static TypeDesc,
         /// The value type.
         value: &'static TypeDesc,
-        /// Maximum number of entries.
+        /// The maximum number of entries.
         bound: u32,
     },
     /// An array of one dimension.
     Array {
         /// The element type.
         element: &'static TypeDesc,
-        /// Number of elements.
+        /// The number of elements.
         length: u32,
     },
     /// A type with a repository id.
@@ -136,7 +132,7 @@ impl TypeDesc {
     });
 }
 
-/// A type with a repository id. The first use creates its type code.
+/// A type with a repository id. Its type code is created on first use.
 #[derive(Debug)]
 pub struct Definition {
     id: &'static str,
@@ -146,7 +142,7 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// Creates a type with this repository id and this name without its scope.
+    /// Creates a type with this repository id and this name. The name does not include the scope.
     pub const fn new(id: &'static str, name: &'static str, shape: Shape) -> Definition {
         Definition { id, name, shape, code: OnceLock::new() }
     }
@@ -160,8 +156,7 @@ impl Definition {
 /// A member: its name and its type.
 pub type MemberDesc = (&'static str, &'static TypeDesc);
 
-/// A union's member for one label: the label as a number (see [`TypeCode::member_discriminator`]), its name
-/// and its type.
+/// One label of a union's member (see [`TypeCode::member_discriminator`]), the member's name and type.
 pub type UnionMemberDesc = (i64, &'static str, &'static TypeDesc);
 
 /// A value's member: its name, its type, and its visibility.
@@ -170,7 +165,7 @@ pub type ValueMemberDesc = (&'static str, &'static TypeDesc, Visibility);
 /// The definition of a named type.
 #[derive(Clone, Copy, Debug)]
 pub enum Shape {
-    /// An interface, abstract or local interface, component, home, or a `native` type.
+    /// An interface (also abstract or local), component, home, or `native` type.
     Opaque(TcKind),
     /// A struct.
     Struct(&'static [MemberDesc]),
@@ -180,7 +175,7 @@ pub enum Shape {
     Enum(&'static [&'static str]),
     /// A union.
     Union {
-        /// The discriminator type: an integer, a character, `boolean`, `octet`, an enum, or an alias of one.
+        /// The discriminator type: an integer, character, `boolean`, `octet`, enum, or an alias of one.
         discriminator: &'static TypeDesc,
         /// The index of the default member, whose label is ignored.
         default: Option<u32>,
@@ -197,15 +192,15 @@ pub enum Shape {
         kind: TcKind,
         /// Custom, abstract, truncatable, or none of these.
         modifier: ValueModifier,
-        /// The base that contains the first members.
+        /// The base type, whose members precede the members of this type.
         base: Option<&'static TypeDesc>,
-        /// The members that follow those of the base.
+        /// The members, without the members of the base.
         members: &'static [ValueMemberDesc],
     },
 }
 
 impl TypeCode {
-    /// Returns the type code of a description. Allocates only on first use, or for a type without a name.
+    /// Returns the type code of a description. Basic and named types and strings are not built anew.
     pub fn of_desc(desc: &TypeDesc) -> TypeCode {
         match desc {
             TypeDesc::Basic(kind) => TypeCode::basic(*kind).unwrap_or(TypeCode::NULL),
@@ -226,7 +221,7 @@ fn build(desc: &TypeDesc) -> TypeCode {
 #[derive(Default)]
 struct Describer {
     builder: Builder,
-    /// Indices of the types created so far, by the address of their definition.
+    /// The indices of the named types created so far, by the address of their definition.
     known: HashMap<usize, Index>,
 }
 
@@ -256,7 +251,6 @@ impl Describer {
         self.builder.push(node)
     }
 
-    /// Adds a sequence or array.
     fn add_with_element(&mut self, element: &TypeDesc, node: impl FnOnce(Index) -> Node) -> Index {
         let index = self.builder.reserve();
         let element = self.add(element);
@@ -289,7 +283,7 @@ impl Describer {
                 let discriminator = self.add(discriminator);
                 let member = |(index, (label, name, desc)): (usize, &UnionMemberDesc)| Member {
                     name: Cow::Borrowed(*name),
-                    kind: self.add(desc),
+                    ty: self.add(desc),
                     label: if default.is_some_and(|default| default as usize == index) { 0 } else { *label },
                 };
                 let members = members.iter().enumerate().map(member).collect();
@@ -301,7 +295,7 @@ impl Describer {
                 let base = base.map(|base| self.add(base));
                 let member = |(name, desc, visibility): &ValueMemberDesc| Member {
                     name: Cow::Borrowed(*name),
-                    kind: self.add(desc),
+                    ty: self.add(desc),
                     label: *visibility as i64,
                 };
                 let members = members.iter().map(member).collect();
@@ -312,7 +306,7 @@ impl Describer {
 
     fn members(&mut self, members: &[MemberDesc]) -> Box<[Member]> {
         let member =
-            |(name, desc): &MemberDesc| Member { name: Cow::Borrowed(*name), kind: self.add(desc), label: 0 };
+            |(name, desc): &MemberDesc| Member { name: Cow::Borrowed(*name), ty: self.add(desc), label: 0 };
         members.iter().map(member).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! Type codes as IDL. The outermost type is written out. Named types within it appear as their names.
+//! The text form of type codes: IDL. Only the outermost type is written out. Others appear as their names.
 
 use core::fmt::{self, Display, Formatter, Write as _};
 
@@ -26,7 +26,8 @@ impl fmt::Debug for TypeCode {
     }
 }
 
-/// The displayed name of a type: the name with scopes in its id, otherwise the plain name.
+/// The displayed name of a type: the scoped name that its repository id contains. If the id has another form,
+/// the name without a scope is shown, or the id if there is no name.
 struct ScopedName<'a>(&'a NamedType);
 
 impl Display for ScopedName<'_> {
@@ -44,7 +45,7 @@ impl Display for ScopedName<'_> {
     }
 }
 
-/// Returns the text between `IDL:` and the version.
+/// Returns the text between `IDL:` and the version; `None` if the id has another form.
 fn idl_path(id: &str) -> Option<&str> {
     let (path, _) = id.strip_prefix("IDL:")?.rsplit_once(':')?;
     let last = path.rsplit('/').next()?;
@@ -68,7 +69,7 @@ fn write_use(nodes: &Nodes, index: Index, depth: usize, f: &mut Formatter<'_>) -
         }
         Node::Array { .. } => {
             let (mut element, mut lengths) = (index, Vec::new());
-            // Only the number of dimensions is limited: the element of the last one is not an array.
+            // The dimensions are collected in a loop, because `depth` limits only the nesting of sequences.
             while let (Node::Array { element: next, length }, true) =
                 (nodes.at(element), lengths.len() < MAX_SHOWN_LEVELS)
             {
@@ -79,7 +80,7 @@ fn write_use(nodes: &Nodes, index: Index, depth: usize, f: &mut Formatter<'_>) -
             lengths.iter().try_for_each(|length| write!(f, "[{length}]"))
         }
         Node::Named(named) => ScopedName(named).fmt(f),
-        Node::Recursive(id) => Printable::new(id).fmt(f),
+        Node::Placeholder(id) => Printable::new(id).fmt(f),
     }
 }
 
@@ -105,7 +106,7 @@ fn write_definition(nodes: &Nodes, named: &NamedType, f: &mut Formatter<'_>) -> 
         }
         Body::Members(members) => {
             f.write_str(" { ")?;
-            members.iter().try_for_each(|member| self::write_member(nodes, member, f))?;
+            members.iter().try_for_each(|member| write_member(nodes, member, f))?;
             f.write_char('}')
         }
         Body::Enumerators(names) => {
@@ -130,7 +131,7 @@ fn write_definition(nodes: &Nodes, named: &NamedType, f: &mut Formatter<'_>) -> 
 }
 
 fn write_member(nodes: &Nodes, member: &Member, f: &mut Formatter<'_>) -> fmt::Result {
-    write_use(nodes, member.kind, MAX_SHOWN_LEVELS, f)?;
+    write_use(nodes, member.ty, MAX_SHOWN_LEVELS, f)?;
     write!(f, " {}; ", Printable::new(&member.name))
 }
 
@@ -143,7 +144,7 @@ fn write_cases(nodes: &Nodes, union: &Union, f: &mut Formatter<'_>) -> fmt::Resu
             write_label(nodes, union.discriminator, member.label, f)?;
             f.write_str(": ")?;
         }
-        self::write_member(nodes, member, f)?;
+        write_member(nodes, member, f)?;
     }
     Ok(())
 }
@@ -176,7 +177,7 @@ fn write_state(nodes: &Nodes, value: &Value, f: &mut Formatter<'_>) -> fmt::Resu
     f.write_str("{ ")?;
     for member in &value.members {
         f.write_str(if member.label == 0 { "private " } else { "public " })?;
-        self::write_member(nodes, member, f)?;
+        write_member(nodes, member, f)?;
     }
     f.write_char('}')
 }

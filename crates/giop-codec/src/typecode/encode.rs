@@ -5,16 +5,15 @@ use super::decode::{INDIRECTION, MAX_LEVELS};
 use super::kind::TcKind;
 use super::node::{Body, Index, Member, NamedType, Node, Nodes, Union, Value};
 use crate::cdr::{CdrEncode, Encoder};
-use crate::program::Labels;
+use crate::program::LabelEncoding;
 use crate::{EncodeError, EncodeErrorKind};
 
 impl CdrEncode for TypeCode {
-    /// A type that was already written in this type code becomes an indirection. So does the inner occurrence
-    /// of a struct, union or value type that contains itself.
+    /// A type that has already been written becomes an indirection, even inside the type itself.
     ///
     /// # Errors
-    /// [`Unrepresentable`](EncodeErrorKind::Unrepresentable) if the code has more levels of encapsulations
-    /// than [`MAX_LEVELS`](super::MAX_LEVELS), the limit of the decoder.
+    /// [`Unrepresentable`](EncodeErrorKind::Unrepresentable) if the type code has more levels of
+    /// encapsulations than [`MAX_LEVELS`](super::MAX_LEVELS), which is the limit of the decoder.
     /// [`CharNotInCodeSet`](EncodeErrorKind::CharNotInCodeSet) for a name that is not ISO 8859-1.
     /// [`IncompleteTypeCode`](EncodeErrorKind::IncompleteTypeCode) unless the type code is
     /// [complete](TypeCode::is_complete).
@@ -30,7 +29,7 @@ impl CdrEncode for TypeCode {
 
 struct Writer<'a> {
     nodes: &'a Nodes,
-    /// By index of a type with parameters: the position of its kind, once that is written.
+    /// For each type that has been written and is not basic, a string or `fixed`: the position of its kind.
     written: Vec<Option<usize>>,
     /// The types that are being written, outermost first.
     enclosing: Vec<Index>,
@@ -56,22 +55,21 @@ impl Writer<'_> {
                 e.put_i16(*scale);
                 return Ok(());
             }
-            Node::Recursive(_) => return Err(EncodeErrorKind::IncompleteTypeCode.into()),
+            Node::Placeholder(_) => return Err(EncodeErrorKind::IncompleteTypeCode.into()),
             Node::Sequence { .. } | Node::Array { .. } | Node::Named(_) => {}
         }
         let Some(place) = self.written.get_mut(index as usize) else {
             return Err(EncodeErrorKind::Unrepresentable.into());
         };
-        // Peers resolve an indirection to an enclosing struct, union or value type. JacORB does not resolve
-        // one to an enclosing sequence or array, and Combat not one to an alias. Such a type is therefore
-        // written a second time inside of itself. A type that contains itself only through such types becomes
-        // an indirection at its third occurrence.
+        // All peers resolve an indirection to an enclosing struct, union or value type. JacORB does not
+        // resolve indirections to enclosing sequences and arrays, and Combat not to aliases. Such a type is
+        // written a second time inside itself, and becomes an indirection at its third occurrence.
         let is_resolved_by_peers =
             matches!(node, Node::Named(named) if !matches!(named.body, Body::Content(_)));
-        let repeats = !is_resolved_by_peers
+        let is_repeated = !is_resolved_by_peers
             && self.enclosing.len() < MAX_LEVELS
             && self.enclosing.iter().filter(|enclosing| **enclosing == index).count() == 1;
-        if let Some(place) = place.filter(|_| !repeats) {
+        if let Some(place) = place.filter(|_| !is_repeated) {
             e.put_u32(INDIRECTION);
             let back = i32::try_from(e.len() - place).map_err(|_| EncodeErrorKind::TooLong)?;
             e.put_i32(-back);
@@ -113,20 +111,20 @@ impl Writer<'_> {
                     Body::Value(value) => self.put_value(e, value),
                 }
             }
-            Node::Basic(_) | Node::Text { .. } | Node::Fixed { .. } | Node::Recursive(_) => Ok(()),
+            Node::Basic(_) | Node::Text { .. } | Node::Fixed { .. } | Node::Placeholder(_) => Ok(()),
         }
     }
 
     fn put_member(&mut self, e: &mut Encoder, member: &Member) -> Result<(), EncodeError> {
         put_name(e, &member.name)?;
-        self.put_type(e, member.kind)
+        self.put_type(e, member.ty)
     }
 
     fn put_union(&mut self, e: &mut Encoder, union: &Union) -> Result<(), EncodeError> {
         self.put_type(e, union.discriminator)?;
         let labels = match self.nodes.at(self.nodes.unaliased(union.discriminator)) {
-            Node::Basic(kind) => Labels::of_basic(*kind),
-            _ => Some(Labels::Enum(u32::MAX)),
+            Node::Basic(kind) => LabelEncoding::of_basic(*kind),
+            _ => Some(LabelEncoding::Enum(u32::MAX)),
         };
         let labels = labels.ok_or(EncodeErrorKind::Unrepresentable)?;
         e.put_i32(match union.default {
@@ -156,7 +154,7 @@ impl Writer<'_> {
     }
 }
 
-/// Names are always in ISO 8859-1, independent of the code sets.
+/// Writes a name or id. Both are always in ISO 8859-1, whatever the code sets are.
 fn put_name(e: &mut Encoder, name: &str) -> Result<(), EncodeError> {
-    if name.is_ascii() { e.put_ascii(name) } else { e.put_latin1(name) }
+    if name.is_ascii() { e.put_unconverted_str(name) } else { e.put_latin1(name) }
 }

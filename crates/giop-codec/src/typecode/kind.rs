@@ -24,12 +24,12 @@ macro_rules! kinds {
             /// The names of all kinds, in the order of [`ALL`](Self::ALL).
             pub(super) const OMG_NAMES: &'static [&'static str] = &[$($omg),*];
 
-            /// Returns the name in the OMG's texts, such as `tk_struct`.
+            /// Returns the name in the OMG's specifications, such as `tk_struct`.
             pub const fn omg_name(self) -> &'static str {
                 match self { $(TcKind::$variant => $omg,)* }
             }
 
-            /// Returns the keyword, or keywords, of the type in IDL.
+            /// Returns the IDL keywords or name of the type, such as `unsigned short`.
             pub const fn keyword(self) -> &'static str {
                 match self { $(TcKind::$variant => $idl,)* }
             }
@@ -78,7 +78,7 @@ kinds! {
 }
 
 impl TcKind {
-    /// Returns the kind with this number.
+    /// Returns the kind with this number; `None` if there is none.
     pub fn from_number(number: u32) -> Option<TcKind> {
         TcKind::ALL.get(usize::try_from(number).ok()?).copied()
     }
@@ -88,19 +88,18 @@ impl TcKind {
         self as u32
     }
 
-    /// Returns whether the kind fully describes the type, such as for numbers, characters and `any`.
+    /// Returns whether the kind fully describes the type, as for numbers, characters and `any`.
     pub const fn is_basic(self) -> bool {
         matches!(self.number(), 0..=13 | 23..=26)
     }
 
-    /// Returns whether the type has a repository id and a name.
+    /// Returns whether types of this kind have a repository id and a name.
     pub const fn is_named(self) -> bool {
         matches!(self.number(), 14..=17 | 21 | 22 | 29..=36)
     }
 }
 
 impl fmt::Display for TcKind {
-    /// Writes the [`omg_name`](TcKind::omg_name).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.omg_name())
     }
@@ -113,11 +112,11 @@ pub enum ValueModifier {
     /// `VM_NONE`.
     #[default]
     None = 0,
-    /// `VM_CUSTOM`: marshalled by user code.
+    /// `VM_CUSTOM`: user code encodes and decodes the values.
     Custom = 1,
-    /// `VM_ABSTRACT`: no state, no instances.
+    /// `VM_ABSTRACT`: the type has no state and no instances.
     Abstract = 2,
-    /// `VM_TRUNCATABLE`: may be received as its concrete base.
+    /// `VM_TRUNCATABLE`: a receiver that does not know the type may read its values as values of its base.
     Truncatable = 3,
 }
 
@@ -130,7 +129,7 @@ impl ValueModifier {
 
 /// The visibility of a member of a value type ("TypeCodes", `CORBA::Visibility`).
 ///
-/// The stubs of omniORB swap the two, so that nothing may depend on the visibility.
+/// The stubs of omniORB swap private and public. Therefore nothing may depend on a received visibility.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(i16)]
 pub enum Visibility {
@@ -141,7 +140,7 @@ pub enum Visibility {
     Public = 1,
 }
 
-/// The error of a query that does not apply to a type code.
+/// The reason why a query of a type code fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum TypeCodeError {
     /// Types of this kind do not have the property (`CORBA::TypeCode::BadKind`).
@@ -152,7 +151,7 @@ pub enum TypeCodeError {
     Bounds,
 }
 
-/// `BAD_OPERATION` for [`BadKind`](TypeCodeError::BadKind), otherwise `BAD_PARAM`. COMPLETED_NO.
+/// [`BadKind`](TypeCodeError::BadKind) becomes `BAD_OPERATION`, and `Bounds` becomes `BAD_PARAM`.
 impl From<TypeCodeError> for SystemException {
     #[cold]
     fn from(error: TypeCodeError) -> Self {

@@ -7,7 +7,7 @@ use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder, FixedLayout, FixedReade
 use crate::error::{DecodeError, EncodeError};
 
 impl FixedLayout for TcKind {
-    const LAYOUT: Layout = Layout::prim(4, 4);
+    const LAYOUT: Layout = Layout::primitive(4, 4);
 
     #[inline(always)]
     fn put(&self, writer: &mut FixedWriter<'_>) {

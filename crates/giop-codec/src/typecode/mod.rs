@@ -1,8 +1,9 @@
 //! Type codes: types as values, which can be compared, inspected and sent ("TypeCodes").
 //!
-//! [`TypeCode`] is the value, [`Typed`] the trait of Rust types that have one, [`TypeDesc`] the description
-//! of types in generated code. The types of a type code refer to each other by index, so that a recursive
-//! type is no ownership cycle. A received type code has at most [`MAX_NODES`] types in [`MAX_LEVELS`] levels.
+//! [`TypeCode`] is such a value. [`Typed`] is the trait of Rust types that have a type code, and [`TypeDesc`]
+//! describes types in generated code. The types of a type code refer to each other by index, so that a
+//! recursive type is no ownership cycle. A received type code has at most [`MAX_NODES`] types in
+//! [`MAX_LEVELS`] levels.
 
 mod check;
 mod compare;
@@ -28,14 +29,14 @@ pub use kind::{TcKind, TypeCodeError, ValueModifier, Visibility};
 pub use set::{TypeRef, TypeSet, UnionLabel};
 pub use typed::Typed;
 
-pub(crate) use crate::program::Labels;
-pub(crate) use decode::{TypeLookup, WSTRING_VALUE, has_digits, type_lookup};
+pub(crate) use crate::program::LabelEncoding;
+pub(crate) use decode::{TypeLookup, WSTRING_VALUE, is_valid_fixed, type_lookup};
 pub(crate) use node::{Body, Builder, Index, Member, NamedType, Node, Nodes, Union, Value};
 
 /// A type as a value.
 ///
-/// A clone increments a reference count; the codes of basic types need no allocation. A type code returned by
-/// [`member_type`](TypeCode::member_type) and similar methods keeps the whole type code in memory.
+/// Cloning increments a reference count. The type codes of basic types need no allocation. The result of
+/// [`member_type`](TypeCode::member_type) or a similar method keeps the whole type code in memory.
 ///
 /// A query of a type code fails with [`TypeCodeError::BadKind`] if types of its kind do not have the
 /// requested property, and with [`TypeCodeError::Bounds`] if it has no member with the given index.
@@ -81,10 +82,10 @@ constants! {
     7 DOUBLE = Node::Basic(TcKind::Double), "`double`.";
     8 BOOLEAN = Node::Basic(TcKind::Boolean), "`boolean`.";
     9 CHAR = Node::Basic(TcKind::Char), "`char`.";
-    10 OCTET = Node::Basic(TcKind::Octet), "`octet`; also `int8` and `uint8`, which have no type codes.";
+    10 OCTET = Node::Basic(TcKind::Octet), "`octet`, also used for `int8` and `uint8`, which have no type codes.";
     11 ANY = Node::Basic(TcKind::Any), "`any`.";
     12 TYPE_CODE = Node::Basic(TcKind::TypeCode), "`CORBA::TypeCode`.";
-    13 PRINCIPAL = Node::Basic(TcKind::Principal), "`CORBA::Principal`, which only GIOP 1.0 and 1.1 have.";
+    13 PRINCIPAL = Node::Basic(TcKind::Principal), "`CORBA::Principal`, which exists only in GIOP 1.0 and 1.1.";
     14 LONGLONG = Node::Basic(TcKind::LongLong), "`long long`.";
     15 ULONGLONG = Node::Basic(TcKind::ULongLong), "`unsigned long long`.";
     16 LONGDOUBLE = Node::Basic(TcKind::LongDouble), "`long double`.";
@@ -104,7 +105,7 @@ impl TypeCode {
         TypeCode { nodes, root }
     }
 
-    /// Returns the type code of a kind that fully describes the type; `None` for other kinds.
+    /// Returns the type code of a basic kind; `None` if the kind is not [basic](TcKind::is_basic).
     pub fn basic(kind: TcKind) -> Option<TypeCode> {
         let root = CONSTANTS.iter().position(|node| node.kind() == kind)?;
         kind.is_basic().then_some(TypeCode { nodes: Nodes::Static(&CONSTANTS), root: root as Index })
@@ -115,7 +116,7 @@ impl TypeCode {
         TypeCode::leaf(Node::Text { wide: false, bound })
     }
 
-    /// Returns `wstring<bound>`, which counts UTF-16 units; a bound of 0 means unbounded.
+    /// Returns `wstring<bound>`. The bound is in UTF-16 code units; 0 means unbounded.
     pub fn wstring(bound: u32) -> TypeCode {
         TypeCode::leaf(Node::Text { wide: true, bound })
     }
@@ -163,12 +164,12 @@ impl TypeCode {
         }
     }
 
-    /// Returns the repository id of a kind that has one ([`TcKind::is_named`]). It may be empty.
+    /// Returns the repository id, which may be empty, of a type whose kind [has one](TcKind::is_named).
     pub fn id(&self) -> Result<&str, TypeCodeError> {
         self.named().map(|named| &*named.id)
     }
 
-    /// Returns the name, without its scope, of a kind that has an id. It may be empty.
+    /// Returns the name without its scope of a type whose kind [has one](TcKind::is_named). May be empty.
     pub fn name(&self) -> Result<&str, TypeCodeError> {
         self.named().map(|named| &*named.name)
     }
@@ -185,7 +186,7 @@ impl TypeCode {
     }
 
     /// Returns the number of members of a struct, exception, union or value, or of enumerators of an enum.
-    /// Members of a value's bases are not counted. A member of a union counts once for each of its labels.
+    /// Members of a value's bases do not count. A member of a union counts once for each of its labels.
     pub fn member_count(&self) -> Result<usize, TypeCodeError> {
         match &self.named()?.body {
             Body::Enumerators(names) => Ok(names.len()),
@@ -203,7 +204,7 @@ impl TypeCode {
 
     /// Returns the type of a member of a struct, exception, union or value.
     pub fn member_type(&self, index: usize) -> Result<TypeCode, TypeCodeError> {
-        self.member(index).map(|member| self.of(member.kind))
+        self.member(index).map(|member| self.of(member.ty))
     }
 
     pub(crate) fn union(&self) -> Result<&Union, TypeCodeError> {
@@ -213,9 +214,8 @@ impl TypeCode {
         }
     }
 
-    /// Returns the label of a union's member as a number: the value of an integer (an `unsigned long long` by
-    /// its bits), the ordinal of an enumerator, the code of a character, or 0 or 1 for a boolean. `None` for
-    /// the default member.
+    /// Returns the label of a union's member as a number; `None` for the default member. It is the value of
+    /// an integer (an `unsigned long long` as an `i64`), the ordinal or the code, or 0 or 1 for a boolean.
     pub fn member_discriminator(&self, index: usize) -> Result<Option<i64>, TypeCodeError> {
         let union = self.union()?;
         let member = union.members.get(index).ok_or(TypeCodeError::Bounds)?;
@@ -232,8 +232,7 @@ impl TypeCode {
         self.union().map(|union| union.default.map(|index| index as usize))
     }
 
-    /// Returns the bound of a string, wide string or sequence, which is 0 if unbounded, or the length of an
-    /// array.
+    /// Returns the length of an array, or the bound of a text or sequence. A bound of 0 means unbounded.
     pub fn length(&self) -> Result<u32, TypeCodeError> {
         match self.node() {
             Node::Text { bound, .. } | Node::Sequence { bound, .. } => Ok(*bound),
@@ -284,12 +283,12 @@ impl TypeCode {
         }
     }
 
-    /// Returns whether a value is custom, abstract or truncatable.
+    /// Returns the modifier of a value type: custom, abstract, truncatable or none.
     pub fn type_modifier(&self) -> Result<ValueModifier, TypeCodeError> {
         self.value().map(|value| value.modifier)
     }
 
-    /// Returns the base that contains the first members of a value, if there is one.
+    /// Returns the base of a value type that contains its first members; `None` if there is none.
     pub fn concrete_base_type(&self) -> Result<Option<TypeCode>, TypeCodeError> {
         self.value().map(|value| value.base.map(|base| self.of(base)))
     }
@@ -301,7 +300,6 @@ impl TypeCode {
 }
 
 impl Default for TypeCode {
-    /// [`TypeCode::NULL`].
     fn default() -> TypeCode {
         TypeCode::NULL
     }
@@ -324,7 +322,7 @@ impl Hash for TypeCode {
             Node::Array { length, .. } => length.hash(state),
             Node::Fixed { digits, scale } => (digits, scale).hash(state),
             Node::Named(named) => (&named.id, &named.name).hash(state),
-            Node::Recursive(id) => id.hash(state),
+            Node::Placeholder(id) => id.hash(state),
         }
     }
 }

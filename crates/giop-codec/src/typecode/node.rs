@@ -1,5 +1,4 @@
-//! The arena of a type code: nodes that refer to each other by index, so that recursion is not an ownership
-//! cycle.
+//! The arena of a type code: nodes that refer to each other by index, so that recursion is no cycle.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -15,7 +14,7 @@ pub(crate) type Name = Cow<'static, str>;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Node {
-    /// A type that its kind fully describes.
+    /// A type that is fully described by its kind.
     Basic(TcKind),
     /// `string`, `wstring`; a bound of 0 means unbounded.
     Text { wide: bool, bound: u32 },
@@ -25,10 +24,10 @@ pub(crate) enum Node {
     Sequence { element: Index, bound: u32 },
     /// One dimension of an array.
     Array { element: Index, length: u32 },
-    /// All types that have a repository id.
+    /// A type with a repository id.
     Named(NamedType),
     /// A placeholder for the type with this id, which is not defined yet.
-    Recursive(Name),
+    Placeholder(Name),
 }
 
 #[derive(Clone, Debug)]
@@ -41,7 +40,7 @@ pub(crate) struct NamedType {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Body {
-    /// No content: interfaces and `native`.
+    /// Nothing: an interface, component, home or `native` type.
     Opaque,
     /// The content of an alias or value box.
     Content(Index),
@@ -56,7 +55,7 @@ pub(crate) enum Body {
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
     pub(crate) name: Name,
-    pub(crate) kind: Index,
+    pub(crate) ty: Index,
     /// The label of a union's member, extended to 64 bits, or the visibility of a value's member.
     pub(crate) label: i64,
 }
@@ -64,11 +63,11 @@ pub(crate) struct Member {
 #[derive(Clone, Debug)]
 pub(crate) struct Union {
     pub(crate) discriminator: Index,
-    /// The index of the member that all values without a label select.
+    /// The index of the default member, which is selected by all discriminators that are not a label.
     pub(crate) default: Option<u32>,
-    /// One member for each label.
+    /// An entry for each label.
     pub(crate) members: Box<[Member]>,
-    /// Indices of all members except the default one, sorted by label.
+    /// The indices of all members except the default one, sorted by label.
     by_label: Box<[u32]>,
 }
 
@@ -98,7 +97,7 @@ pub(crate) struct Value {
     pub(crate) members: Box<[Member]>,
 }
 
-// A nested type takes less memory than the decoder permits for its encoding: eight times the encoded size.
+// Types must not take more memory than the decoder grants for their encoding: eight times its size.
 const _: () = assert!(size_of::<Node>() <= 96 && size_of::<Member>() <= 48);
 
 impl Node {
@@ -111,7 +110,7 @@ impl Node {
             Node::Sequence { .. } => TcKind::Sequence,
             Node::Array { .. } => TcKind::Array,
             Node::Named(named) => named.kind,
-            Node::Recursive(_) => TcKind::Null,
+            Node::Placeholder(_) => TcKind::Null,
         }
     }
 
@@ -140,21 +139,21 @@ impl Node {
     }
 }
 
-/// Nodes, and the lazily compiled program for values of their types.
+/// Nodes, and the program for values of their types, which is compiled on first use.
 #[derive(Debug)]
 pub(crate) struct Arena {
     nodes: Box<[Node]>,
     compiled: OnceLock<Box<Steps>>,
 }
 
-/// Nodes, shared by all type codes that consist of them.
+/// The nodes of a type code, which it shares with its copies and parts.
 #[derive(Clone, Debug)]
 pub(crate) enum Nodes {
     Static(&'static [Node]),
     Shared(Arc<Arena>),
 }
 
-/// The program of `Nodes::Static`: there is only one static array of nodes.
+/// The program of all [`Nodes::Static`], which refer to the same array.
 static COMPILED: OnceLock<Box<Steps>> = OnceLock::new();
 
 impl From<Box<[Node]>> for Nodes {
@@ -180,7 +179,7 @@ impl Nodes {
         place.get_or_init(|| Box::new(Steps::new(self)))
     }
 
-    /// Compiles the program for received types. If there is none yet, the decoder is charged for it.
+    /// Compiles the program for received types, unless there is one, and charges the decoder for its size.
     pub(crate) fn compile_for(&self, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
         match self {
             Nodes::Shared(arena) if arena.compiled.get().is_none() => d.charge(self.compiled().memory()),
@@ -188,7 +187,7 @@ impl Nodes {
         }
     }
 
-    /// Returns the node at an index; every index within a node refers to its own arena.
+    /// Returns the node at an index. Every index inside a node refers to the arena of that node.
     pub(crate) fn at(&self, index: Index) -> &Node {
         self.all().get(index as usize).unwrap_or(const { &Node::Basic(TcKind::Null) })
     }
@@ -216,13 +215,13 @@ impl Nodes {
 #[derive(Debug)]
 pub(crate) struct Builder {
     nodes: Vec<Option<Node>>,
-    /// Indices of the basic types added so far. Each is added only once.
-    basic: [Option<Index>; TcKind::ALL.len()],
+    /// The indices of the basic types added so far, by the number of their kind. Each is added only once.
+    basic_indices: [Option<Index>; TcKind::ALL.len()],
 }
 
 impl Default for Builder {
     fn default() -> Builder {
-        Builder { nodes: Vec::new(), basic: [None; TcKind::ALL.len()] }
+        Builder { nodes: Vec::new(), basic_indices: [None; TcKind::ALL.len()] }
     }
 }
 
@@ -231,7 +230,6 @@ impl Builder {
         self.nodes.len()
     }
 
-    /// Reserves the index of a node that is set later.
     pub(crate) fn reserve(&mut self) -> Index {
         self.nodes.push(None);
         (self.nodes.len() - 1) as Index
@@ -250,29 +248,30 @@ impl Builder {
     }
 
     pub(crate) fn basic(&mut self, kind: TcKind) -> Index {
-        if let Some(Some(index)) = self.basic.get(kind.number() as usize) {
+        if let Some(Some(index)) = self.basic_indices.get(kind.number() as usize) {
             return *index;
         }
         let index = self.push(Node::Basic(kind));
-        if let Some(place) = self.basic.get_mut(kind.number() as usize) {
+        if let Some(place) = self.basic_indices.get_mut(kind.number() as usize) {
             *place = Some(index);
         }
         index
     }
 
-    /// Returns the node at an index, if it is set.
     pub(crate) fn get(&self, index: Index) -> Option<&Node> {
         self.nodes.get(index as usize)?.as_ref()
     }
 
-    /// Copies a node of another arena with all nodes that it refers to; returns its new index.
+    /// Copies a node of another arena and all nodes that it refers to. Returns the new index of the node.
     pub(crate) fn copy_from(&mut self, nodes: &Nodes, root: Index) -> Index {
         let mut places = vec![None; nodes.all().len()];
         let mut pending = Vec::new();
         let copy = self.index_for(nodes, root, &mut places, &mut pending);
         while let Some((from, to)) = pending.pop() {
             let mut node = nodes.at(from).clone();
-            node.each_index(|index| *index = self.index_for(nodes, *index, &mut places, &mut pending));
+            node.for_each_index_mut(|index| {
+                *index = self.index_for(nodes, *index, &mut places, &mut pending)
+            });
             self.set(to, node);
         }
         copy
@@ -296,12 +295,12 @@ impl Builder {
         })
     }
 
-    /// Returns all nodes, if all are set.
+    /// Returns the finished arena; `None` if a reserved node is not set.
     pub(crate) fn finish(self) -> Option<Nodes> {
         self.nodes.into_iter().collect::<Option<Box<[Node]>>>().map(Nodes::from)
     }
 
-    /// Resolves all aliases and returns the type, if it is set.
+    /// Returns the type with all aliases resolved; `None` if it is not set.
     pub(super) fn unaliased(&self, mut index: Index) -> Option<&Node> {
         // The loop is bounded, because an alias may be an alias of itself.
         for _ in 0..=self.len() {
@@ -317,29 +316,29 @@ impl Builder {
 }
 
 impl Node {
-    /// Calls `f` with every index of another node in this one.
-    pub(crate) fn each_index(&mut self, mut f: impl FnMut(&mut Index)) {
+    /// Calls `f` with the index of each node that this one refers to.
+    pub(crate) fn for_each_index_mut(&mut self, mut f: impl FnMut(&mut Index)) {
         match self {
             Node::Sequence { element, .. } | Node::Array { element, .. } => f(element),
             Node::Named(NamedType { body, .. }) => match body {
                 Body::Content(content) => f(content),
-                Body::Members(members) => members.iter_mut().for_each(|member| f(&mut member.kind)),
+                Body::Members(members) => members.iter_mut().for_each(|member| f(&mut member.ty)),
                 Body::Union(union) => {
                     f(&mut union.discriminator);
-                    union.members.iter_mut().for_each(|member| f(&mut member.kind));
+                    union.members.iter_mut().for_each(|member| f(&mut member.ty));
                 }
                 Body::Value(value) => {
                     value.base.iter_mut().for_each(&mut f);
-                    value.members.iter_mut().for_each(|member| f(&mut member.kind));
+                    value.members.iter_mut().for_each(|member| f(&mut member.ty));
                 }
                 Body::Opaque | Body::Enumerators(_) => {}
             },
-            Node::Basic(_) | Node::Text { .. } | Node::Fixed { .. } | Node::Recursive(_) => {}
+            Node::Basic(_) | Node::Text { .. } | Node::Fixed { .. } | Node::Placeholder(_) => {}
         }
     }
 
-    /// Calls `f` with every index of another node in this one.
-    pub(crate) fn indices(&self, mut f: impl FnMut(Index)) {
+    /// Calls `f` with the index of each node that this one refers to.
+    pub(crate) fn for_each_index(&self, mut f: impl FnMut(Index)) {
         match self {
             Node::Sequence { element, .. } | Node::Array { element, .. } => f(*element),
             Node::Named(NamedType { body: Body::Content(content), .. }) => f(*content),
@@ -349,6 +348,6 @@ impl Node {
             }
             _ => {}
         }
-        self.members().iter().for_each(|member| f(member.kind));
+        self.members().iter().for_each(|member| f(member.ty));
     }
 }

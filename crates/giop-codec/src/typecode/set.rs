@@ -1,11 +1,14 @@
-//! [`TypeSet`]: types that a program creates, which may refer to each other recursively.
+//! [`TypeSet`]: types that are created at run time, and may refer to each other recursively.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::TypeCode;
-use super::check::{self, CreateError};
+use super::check::{
+    CreateError, check_base, check_discriminator, check_finite, check_id_and_name, check_labels, check_names,
+    has_values, reachable,
+};
 use super::kind::{TcKind, ValueModifier, Visibility};
 use super::node::{Body, Builder, Index, Member, Name, NamedType, Node, Nodes, Union, Value};
 
@@ -16,25 +19,25 @@ pub struct TypeRef(Index);
 /// The label of a union's member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UnionLabel {
-    /// The bits of a value of the discriminator's type: see [`TypeCode::member_discriminator`].
+    /// A value of the discriminator's type, as a number: see [`TypeCode::member_discriminator`].
     Case(i64),
-    /// The label of the member that all other values select.
+    /// The label `default`, which stands for all values that are not a label.
     Default,
 }
 
-/// A set of types created at run time, from which type codes are taken.
+/// A set of types created at run time. [`type_code`](Self::type_code) returns the type code of one of them.
 ///
-/// A type is declared first and defined once, before or after other types that refer to it. Therefore
-/// recursive types need no placeholders, unlike with the OMG's interface
+/// A type is declared first. It is defined once, before or after the definition of other types that refer to
+/// it. Therefore recursive types need no placeholders, which the OMG's interface requires
 /// ([`create_recursive`](TypeCode::create_recursive)). An invalid type is rejected when it is defined. Errors
-/// that depend on all types together are reported when the type code is requested.
+/// that depend on several types are reported when the type code is requested.
 ///
 /// All definitions check their parts ([`InvalidId`](CreateError::InvalidId),
 /// [`InvalidName`](CreateError::InvalidName), [`InvalidMember`](CreateError::InvalidMember),
-/// [`MemberType`](CreateError::MemberType), [`ContentType`](CreateError::ContentType)) and that the type is
-/// not defined ([`Redefined`](CreateError::Redefined)).
+/// [`MemberType`](CreateError::MemberType), [`ContentType`](CreateError::ContentType),
+/// [`Redefined`](CreateError::Redefined)).
 ///
-/// Example: `struct Node { long v; sequence<Node> kids; };`
+/// For example, this creates `struct Node { long v; sequence<Node> kids; };`:
 ///
 /// ```
 /// use giop_codec::typecode::{CreateError, TypeCode, TypeSet};
@@ -50,18 +53,18 @@ pub enum UnionLabel {
 #[derive(Debug, Default)]
 pub struct TypeSet {
     builder: Builder,
-    /// Indices of the types added from type codes, by the address of their arena and the index in it.
+    /// The indices of types added from type codes, by the address of their arena and their index in it.
     copies: HashMap<(usize, Index), Index>,
-    /// Keeps the arenas alive, so that these addresses stay valid.
+    /// The arenas of these type codes. They are kept, so that no other arena can get the same address.
     arenas: HashMap<usize, Nodes>,
-    /// The id of the placeholders to be replaced when they are added, and the type that replaces them.
+    /// The id of the placeholders that are replaced when they are added, and the type that replaces them.
     placeholder: Option<(Box<str>, Index)>,
-    /// Approximate size in bytes of all type codes taken from the set.
-    total_size: AtomicUsize,
+    /// The approximate size in bytes of all type codes that were requested from the set.
+    total_bytes: AtomicUsize,
 }
 
-/// The maximum size in bytes of all type codes of a set, which can share types only within one type code.
-const MAX_SIZE: usize = 256 << 20;
+/// The maximum size in bytes of all type codes of a set. Each has its own copies of its types.
+const MAX_TOTAL_BYTES: usize = 256 << 20;
 
 impl TypeSet {
     /// Creates an empty set.
@@ -69,7 +72,7 @@ impl TypeSet {
         TypeSet::default()
     }
 
-    /// Creates a set for one type, which replaces the placeholders with its id.
+    /// Creates a set, and declares a type that replaces the placeholders with this id.
     pub(super) fn replacing(id: &str) -> (TypeSet, TypeRef) {
         let mut set = TypeSet::new();
         let root = set.declare();
@@ -77,7 +80,7 @@ impl TypeSet {
         (set, root)
     }
 
-    /// Declares a type, which is to be defined later.
+    /// Declares a type, which must be defined later.
     pub fn declare(&mut self) -> TypeRef {
         TypeRef(self.builder.reserve())
     }
@@ -87,15 +90,14 @@ impl TypeSet {
         self.builder.get(ty.0).is_some()
     }
 
-    /// Adds an existing type code with all the types that it consists of. Types that are shared within one
-    /// type code remain shared.
+    /// Adds the types of an existing type code. Types that are shared within the type code remain shared.
     pub fn add(&mut self, code: &TypeCode) -> TypeRef {
         self.arenas.entry(code.nodes.address()).or_insert_with(|| code.nodes.clone());
         let mut pending = Vec::new();
         let root = self.index_for(&code.nodes, code.root, &mut pending);
         while let Some((from, to)) = pending.pop() {
             let mut node = code.nodes.at(from).clone();
-            node.each_index(|index| *index = self.index_for(&code.nodes, *index, &mut pending));
+            node.for_each_index_mut(|index| *index = self.index_for(&code.nodes, *index, &mut pending));
             self.builder.set(to, node);
         }
         TypeRef(root)
@@ -104,7 +106,7 @@ impl TypeSet {
     fn index_for(&mut self, nodes: &Nodes, index: Index, pending: &mut Vec<(Index, Index)>) -> Index {
         match nodes.at(index) {
             Node::Basic(kind) => return self.builder.basic(*kind),
-            Node::Recursive(id) => {
+            Node::Placeholder(id) => {
                 if let Some((_, root)) = self.placeholder.as_ref().filter(|(replaced, _)| **replaced == **id)
                 {
                     return *root;
@@ -142,7 +144,7 @@ impl TypeSet {
     }
 
     fn with_values(&self, ty: TypeRef, error: CreateError) -> Result<Index, CreateError> {
-        check::has_values(&self.builder, ty.0).then_some(ty.0).ok_or(error)
+        has_values(&self.builder, ty.0).then_some(ty.0).ok_or(error)
     }
 
     /// Defines a struct.
@@ -157,7 +159,7 @@ impl TypeSet {
         self.define(declared, TcKind::Struct, id, name, body)
     }
 
-    /// Defines an exception, whose members must all be complete.
+    /// Defines an exception. The types of its members must be complete when the type code is requested.
     pub fn define_exception(
         &mut self,
         declared: TypeRef,
@@ -170,18 +172,17 @@ impl TypeSet {
     }
 
     fn members(&self, members: &[(&str, TypeRef)]) -> Result<Box<[Member]>, CreateError> {
-        check::names(members.iter().map(|(name, _)| *name), |_, _| false)?;
+        check_names(members.iter().map(|(name, _)| *name), |_, _| false)?;
         self.new_members(members.iter().map(|(name, ty)| (*name, *ty, 0)))
     }
 
-    /// Creates members from their names, types and labels.
     fn new_members<'m>(
         &self,
         members: impl Iterator<Item = (&'m str, TypeRef, i64)>,
     ) -> Result<Box<[Member]>, CreateError> {
         let member = |(index, (name, ty, label))| {
-            let kind = self.with_values(ty, CreateError::MemberType(index))?;
-            Ok(Member { name: owned(name), kind, label })
+            let ty = self.with_values(ty, CreateError::MemberType(index))?;
+            Ok(Member { name: owned(name), ty, label })
         };
         members.enumerate().map(member).collect()
     }
@@ -194,18 +195,18 @@ impl TypeSet {
         name: &str,
         enumerators: &[&str],
     ) -> Result<(), CreateError> {
-        check::names(enumerators.iter().copied(), |_, _| false)?;
+        check_names(enumerators.iter().copied(), |_, _| false)?;
         let body = Body::Enumerators(enumerators.iter().map(|name| owned(name)).collect());
         self.define(declared, TcKind::Enum, id, name, body)
     }
 
-    /// Defines a union with a member for each label. The discriminator must be defined. Members with the same
-    /// name are one member, and must have the same type.
+    /// Defines a union. `members` has an entry for each label. Entries with one name must have the same type.
     ///
     /// # Errors
-    /// Those of all definitions; [`Discriminator`](CreateError::Discriminator),
-    /// [`LabelType`](CreateError::LabelType), [`DoubledLabel`](CreateError::DoubledLabel) also for a second
-    /// default, [`Incomplete`](CreateError::Incomplete) for a discriminator that is not defined.
+    /// The errors of all definitions, and:
+    /// - [`Incomplete`](CreateError::Incomplete) if the discriminator is not defined yet.
+    /// - [`Discriminator`](CreateError::Discriminator), [`LabelType`](CreateError::LabelType).
+    /// - [`DuplicateLabel`](CreateError::DuplicateLabel), also for a second default.
     pub fn define_union(
         &mut self,
         declared: TypeRef,
@@ -214,25 +215,25 @@ impl TypeSet {
         discriminator: TypeRef,
         members: &[(UnionLabel, &str, TypeRef)],
     ) -> Result<(), CreateError> {
-        let kinds = |one: usize, other: usize| {
+        let have_same_type = |one: usize, other: usize| {
             members.get(one).map(|member| member.2) == members.get(other).map(|member| member.2)
         };
-        self.union(declared, id, name, discriminator, members, kinds)
+        self.define_union_with(declared, id, name, discriminator, members, have_same_type)
     }
 
-    /// Like [`define_union`](TypeSet::define_union); `is_same`: two members have the same type.
-    pub(super) fn union(
+    /// Like [`define_union`](TypeSet::define_union); `have_same_type` compares the types of two entries.
+    pub(super) fn define_union_with(
         &mut self,
         declared: TypeRef,
         id: &str,
         name: &str,
         discriminator: TypeRef,
         members: &[(UnionLabel, &str, TypeRef)],
-        is_same: impl Fn(usize, usize) -> bool,
+        have_same_type: impl Fn(usize, usize) -> bool,
     ) -> Result<(), CreateError> {
-        let labels = check::discriminator(&self.builder, discriminator.0)?;
-        check::labels(labels, members.iter().map(|(label, ..)| *label))?;
-        check::names(members.iter().map(|(_, name, _)| *name), is_same)?;
+        let labels = check_discriminator(&self.builder, discriminator.0)?;
+        check_labels(labels, members.iter().map(|(label, ..)| *label))?;
+        check_names(members.iter().map(|(_, name, _)| *name), have_same_type)?;
         let default = members.iter().position(|(label, ..)| *label == UnionLabel::Default);
         let default = default.and_then(|index| u32::try_from(index).ok());
         let members = self.new_members(members.iter().map(|(label, name, ty)| match label {
@@ -267,12 +268,12 @@ impl TypeSet {
         self.define(declared, TcKind::ValueBox, id, name, body)
     }
 
-    /// Defines a value type ([`TcKind::Value`]) or an event type ([`TcKind::Event`]). `members` do not
-    /// include those of the base, which must be defined.
+    /// Defines a value type or event type (`kind`). `members` must not include the members of the base.
     ///
     /// # Errors
-    /// Those of all definitions; [`BaseType`](CreateError::BaseType) if the base or `kind` is not a value or
-    /// event type, [`Incomplete`](CreateError::Incomplete) for a base that is not defined.
+    /// The errors of all definitions, and:
+    /// - [`BaseType`](CreateError::BaseType) if the base or `kind` is neither a value type nor an event type.
+    /// - [`Incomplete`](CreateError::Incomplete) if the base is not defined yet.
     #[allow(clippy::too_many_arguments, reason = "these are the parts of a value type")]
     pub fn define_value(
         &mut self,
@@ -287,8 +288,8 @@ impl TypeSet {
         if !matches!(kind, TcKind::Value | TcKind::Event) {
             return Err(CreateError::BaseType);
         }
-        base.map_or(Ok(()), |base| check::base(&self.builder, base.0))?;
-        check::names(members.iter().map(|(name, ..)| *name), |_, _| false)?;
+        base.map_or(Ok(()), |base| check_base(&self.builder, base.0))?;
+        check_names(members.iter().map(|(name, ..)| *name), |_, _| false)?;
         let members =
             self.new_members(members.iter().map(|(name, ty, visibility)| (*name, *ty, *visibility as i64)))?;
         let body = Body::Value(Box::new(Value { modifier, base: base.map(|base| base.0), members }));
@@ -299,7 +300,7 @@ impl TypeSet {
     /// or a `native` type.
     ///
     /// # Errors
-    /// Those of all definitions; [`InvalidId`](CreateError::InvalidId) also for any other kind.
+    /// The errors of all definitions. [`InvalidId`](CreateError::InvalidId) also if `kind` is another kind.
     pub fn define_opaque(
         &mut self,
         declared: TypeRef,
@@ -326,7 +327,7 @@ impl TypeSet {
         name: &str,
         body: Body,
     ) -> Result<(), CreateError> {
-        check::id_and_name(kind, id, name)?;
+        check_id_and_name(kind, id, name)?;
         if self.builder.get(declared.0).is_some() {
             return Err(CreateError::Redefined);
         }
@@ -338,26 +339,26 @@ impl TypeSet {
         (0..self.builder.len()).any(|index| self.builder.get(index as Index).is_some_and(&f))
     }
 
-    /// Returns the type code of a type: a copy of all the types that it consists of.
+    /// Returns the type code of a type, with copies of all types that it consists of.
     ///
     /// # Errors
-    /// [`Incomplete`](CreateError::Incomplete) if a type that it consists of is not defined,
-    /// [`Endless`](CreateError::Endless), [`TooLarge`](CreateError::TooLarge).
+    /// - [`Incomplete`](CreateError::Incomplete) if a part is not defined, or a placeholder in an exception.
+    /// - [`InfiniteType`](CreateError::InfiniteType), [`TooLarge`](CreateError::TooLarge).
     pub fn type_code(&self, ty: TypeRef) -> Result<TypeCode, CreateError> {
-        check::finite(&self.builder, ty.0)?;
-        let found = check::reachable(&self.builder, ty.0);
+        check_finite(&self.builder, ty.0)?;
+        let found = reachable(&self.builder, ty.0);
         let size = found.iter().filter_map(|index| self.builder.get(*index)).map(Node::memory).sum();
-        if self.total_size.fetch_add(size, Ordering::Relaxed).saturating_add(size) > MAX_SIZE {
+        if self.total_bytes.fetch_add(size, Ordering::Relaxed).saturating_add(size) > MAX_TOTAL_BYTES {
             return Err(CreateError::TooLarge);
         }
         let places: HashMap<Index, Index> = found.iter().copied().zip(0..).collect();
         let nodes = found.iter().map(|index| {
             let mut node = self.builder.get(*index).ok_or(CreateError::Incomplete)?.clone();
-            node.each_index(|index| *index = places.get(index).copied().unwrap_or(0));
+            node.for_each_index_mut(|index| *index = places.get(index).copied().unwrap_or(0));
             Ok(node)
         });
         let code = TypeCode::new(Nodes::from(nodes.collect::<Result<Box<[Node]>, CreateError>>()?), 0);
-        // An exception is never part of another type, which could replace the placeholder.
+        // The placeholder could never be replaced, because an exception is not a part of any other type.
         if code.kind() == TcKind::Except && !code.is_complete() {
             return Err(CreateError::Incomplete);
         }

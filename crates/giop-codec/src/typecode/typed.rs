@@ -13,8 +13,8 @@ use crate::cdr::{
 
 /// A Rust type that represents an IDL type, and whose values can be stored in an any.
 ///
-/// The Rust type determines the type code except for aliases: a `typedef` has the type code of its original
-/// type here. Generated code contains the type code of each alias as a constant.
+/// The Rust type determines the type code. For a `typedef`, which is no distinct Rust type, this is the type
+/// code of its original type. Generated code contains the type code of each alias as a constant.
 ///
 /// ```
 /// use giop_codec::typecode::{TypeCode, Typed};
@@ -26,7 +26,7 @@ pub trait Typed {
     /// The type as constant data: see [`TypeDesc`].
     const DESC: &'static TypeDesc;
 
-    /// Returns the type code. That of a basic or named type is created only once.
+    /// Returns the type code. The type code of a basic or named type is created only once.
     fn type_code() -> TypeCode {
         TypeCode::of_desc(Self::DESC)
     }
@@ -94,6 +94,6 @@ described! {
 }
 
 const fn bound(n: usize) -> u32 {
-    assert!(n <= u32::MAX as usize, "a bound of IDL is an unsigned long");
+    assert!(n <= u32::MAX as usize, "a bound or length in IDL must fit an unsigned long");
     n as u32
 }

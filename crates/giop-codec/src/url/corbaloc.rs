@@ -12,22 +12,22 @@ use crate::{EncodeError, Version};
 /// One `iiop:` or `ssliop:` address of a `corbaloc:` URL.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IiopAddress {
-    /// GIOP version to use, by default 1.0, or 1.2 for TLS. For TLS it is at least 1.1, because profiles of
-    /// version 1.0 have no components, which contain the TLS port.
+    /// The GIOP version to use. The default is 1.0 for TCP and 1.2 for TLS. With TLS, the version is at least
+    /// 1.1: the TLS port is in a component, and profiles of version 1.0 have no components.
     pub version: Version,
-    /// DNS name, IPv4 or IPv6 address without brackets; empty means this host.
+    /// A DNS name, an IPv4 address, or an IPv6 address without brackets. Empty means this host.
     pub host: String,
-    /// TCP port; by default 2809, and 684 for TLS.
+    /// The TCP port. The default is 2809, or 684 with TLS.
     pub port: u16,
     /// Whether the address uses TLS (`ssliop:`).
-    pub tls: bool,
+    pub uses_tls: bool,
 }
 
 impl IiopAddress {
-    /// Default port of an `iiop:` address.
+    /// The default port of an `iiop:` address.
     pub const DEFAULT_PORT: u16 = 2809;
 
-    /// Default port of an `ssliop:` address, registered with IANA as `corba-iiop-ssl`.
+    /// The default port of an `ssliop:` address, which is registered with IANA as `corba-iiop-ssl`.
     pub const DEFAULT_TLS_PORT: u16 = 684;
 
     /// Returns the host to connect to: `localhost` if the address contains none.
@@ -40,7 +40,7 @@ impl IiopAddress {
 impl fmt::Display for IiopAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (open, close) = if self.host.contains(':') { ("[", "]") } else { ("", "") };
-        let protocol = if self.tls { "ssliop" } else { "iiop" };
+        let protocol = if self.uses_tls { "ssliop" } else { "iiop" };
         write!(f, "{protocol}:{}@{open}{}{close}:{}", self.version, self.host, self.port)
     }
 }
@@ -60,21 +60,21 @@ impl fmt::Display for IiopAddress {
 pub enum Corbaloc {
     /// `rir:`: the initial reference with this name.
     Rir {
-        /// Argument of `resolve_initial_references`, by default `NameService`.
+        /// The argument of `resolve_initial_references`, by default `NameService`.
         name: String,
     },
-    /// Addresses to try in this order, all with one object key.
+    /// Addresses that are tried in this order. All have the same object key.
     Iiop {
-        /// The addresses: at least one, at most [`MAX_PROFILES`].
+        /// The addresses. There must be at least one and at most [`MAX_PROFILES`].
         addresses: Vec<IiopAddress>,
         /// The unescaped key string.
         key: ObjectKey,
     },
     /// A Unix socket of this machine: `uiop:[V@]PATH|KEY` in TAO's form, or `omniunix:[V@]PATH:/KEY`.
     Unix {
-        /// GIOP version to use; 1.0 by default.
+        /// The GIOP version to use; 1.0 by default.
         version: Version,
-        /// Unescaped path of the socket, not empty.
+        /// The unescaped path of the socket, which must not be empty.
         path: String,
         /// The unescaped key string.
         key: ObjectKey,
@@ -84,15 +84,15 @@ pub enum Corbaloc {
 impl Corbaloc {
     /// Returns a reference to the same object, without a type id.
     ///
-    /// The version of all profiles is the lowest of all addresses. In IIOP 1.2 the further addresses become
-    /// alternate addresses of one profile. In earlier versions each address becomes a profile. An address
-    /// with TLS always becomes a profile with port 0 and a component with the TLS port. A Unix socket becomes
-    /// a profile of TAO's kind.
+    /// The version of all profiles is the lowest version among the addresses, but at least 1.1 for those with
+    /// TLS. If it is 1.2 and the first address does not use TLS, all others without TLS become alternate
+    /// addresses of its profile. All other addresses become profiles of their own. With TLS, a profile has
+    /// the port 0 and a component with the TLS port. A Unix socket becomes a profile of TAO's kind.
     ///
     /// # Errors
-    /// [`UrlErrorKind::NoAddress`] for `rir:`. For values that were not parsed also
-    /// [`UrlErrorKind::HostCharacter`] (a host name or path contains a NUL) and
-    /// [`UrlErrorKind::TooManyAddresses`].
+    /// - [`UrlErrorKind::NoAddress`] for `rir:`, or if there is no address.
+    /// - [`UrlErrorKind::HostCharacter`] if a host name or path contains a NUL.
+    /// - [`UrlErrorKind::TooManyAddresses`]. Parsing never returns such values, or a NUL.
     pub fn to_ior(&self) -> Result<Ior, UrlError> {
         let bad_host = |_: EncodeError| UrlError::new(1, UrlErrorKind::HostCharacter('\0'));
         let no_address = || UrlError::new(1, UrlErrorKind::NoAddress);
@@ -111,9 +111,9 @@ impl Corbaloc {
         }
         let version = addresses.iter().map(|a| a.version).min().unwrap_or(first.version);
         let profile = |address: &IiopAddress| {
-            let port = if address.tls { 0 } else { address.port };
+            let port = if address.uses_tls { 0 } else { address.port };
             let profile = IiopProfile::new(address.host_or_local(), port, key.clone());
-            if !address.tls {
+            if !address.uses_tls {
                 return profile.with_version(version);
             }
             let ssl = SslSecTrans {
@@ -127,7 +127,7 @@ impl Corbaloc {
         let mut profiles = vec![profile(first)];
         for other in others {
             match profiles.first_mut() {
-                Some(main) if version >= Version::V1_2 && !first.tls && !other.tls => {
+                Some(main) if version >= Version::V1_2 && !first.uses_tls && !other.uses_tls => {
                     let component = TaggedComponent::alternate_address(other.host_or_local(), other.port);
                     main.components.push(component.map_err(bad_host)?);
                 }
@@ -137,7 +137,6 @@ impl Corbaloc {
         Ior::from_profiles("", &profiles).map_err(bad_host)
     }
 
-    /// Writes the part after the scheme.
     fn write_location(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rir { name } => {
@@ -169,7 +168,7 @@ impl FromStr for Corbaloc {
     }
 }
 
-/// Writes all defaults. The output parses to the same value.
+/// Also writes defaults that the parsed text omitted. The output parses to the same value.
 impl fmt::Display for Corbaloc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("corbaloc:")?;
@@ -179,7 +178,7 @@ impl fmt::Display for Corbaloc {
 
 /// A `corbaname:` URL: a naming context and a stringified name to resolve in it.
 ///
-/// The name is unescaped. Its syntax (`id.kind/id.kind`) is checked only when it is resolved.
+/// The name is stored unescaped. Its syntax (`id.kind/id.kind`) is checked only when it is resolved.
 /// Source clause: "Naming Service / corbaname URLs".
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Corbaname {
@@ -197,7 +196,7 @@ impl FromStr for Corbaname {
     }
 }
 
-/// Writes all defaults. The output parses to the same value.
+/// Also writes defaults that the parsed text omitted. The output parses to the same value.
 impl fmt::Display for Corbaname {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("corbaname:")?;

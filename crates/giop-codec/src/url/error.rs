@@ -18,13 +18,13 @@ pub struct UrlError {
 }
 
 impl UrlError {
-    /// Creates an error at a character, starting at 1.
+    /// Creates an error at the character with this number, counted from 1.
     #[cold]
     pub(super) fn new(position: usize, kind: UrlErrorKind) -> Self {
         Self { position, kind }
     }
 
-    /// Returns the number of the invalid character in the original text, starting at 1.
+    /// Returns the number of the invalid character in the original text, counted from 1.
     pub fn position(&self) -> usize {
         self.position
     }
@@ -78,29 +78,36 @@ impl Error for UrlError {}
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UrlErrorKind {
-    /// Not `IOR:`, `corbaloc:`, `corbaname:` or `file:`; contains the text before the first colon.
-    #[error("unknown scheme {:?} (IOR:, corbaloc:, corbaname: and file: are known)", Printable::new(.0))]
+    /// The scheme is unknown, or is not the scheme of the URL type that is parsed. The value is the text
+    /// before the first colon. Without a colon, it is empty or the beginning of the text.
+    #[error(
+        "unknown or unexpected scheme {:?} (object URLs begin with IOR:, corbaloc:, corbaname: or file:)",
+        Printable::new(.0)
+    )]
     UnknownScheme(String),
-    /// An address of an unsupported protocol.
-    #[error("protocol {:?} is not supported (iiop:, rir:, uiop: and omniunix: are)", Printable::new(.0))]
+    /// An address of a list has an unsupported protocol, or a protocol that must not be in a list.
+    #[error(
+        "protocol {:?} is not allowed here (iiop: and ssliop: are; uiop: and omniunix: must be the only address)",
+        Printable::new(.0)
+    )]
     UnknownProtocol(String),
-    /// An address without `protocol:` or `:` before it.
+    /// An address begins with neither a protocol nor a colon.
     #[error("address expected, such as iiop:1.2@host:2809 or :host")]
     NoProtocol,
     /// The text before `@` is not a GIOP version.
     #[error("version expected before '@': 1.0, 1.1 or 1.2")]
     Version,
-    /// A character that is not allowed in a host name.
-    #[error("{0:?} is not allowed in a host name")]
+    /// A character that is not allowed in a host name, or a NUL in the path of a Unix socket.
+    #[error("{0:?} is not allowed in this part of an address")]
     HostCharacter(char),
-    /// Brackets that do not enclose an IPv6 address, or are not closed.
+    /// The brackets of a host do not enclose an IPv6 address, or are not closed.
     #[error("IPv6 address in brackets expected, such as [::1]")]
     Ipv6Address,
     /// An IPv6 address without brackets.
-    #[error("an IPv6 address needs brackets, such as [::1]:2809")]
+    #[error("an IPv6 address must be in brackets, such as [::1]:2809")]
     Ipv6Brackets,
     /// A port number that is not from 1 to 65535.
-    #[error("port number of 1 to 65535 expected")]
+    #[error("port number from 1 to 65535 expected")]
     Port,
     /// A Unix socket without its path.
     #[error("path of a Unix socket expected, such as uiop:1.2@/tmp/socket|Key")]
@@ -109,10 +116,10 @@ pub enum UrlErrorKind {
     #[error("unexpected `//` before the host: write iiop:1.2@host:2809/Key")]
     Slashes,
     /// `rir:` together with other addresses, or followed by more text.
-    #[error("rir: must be the only address and has no host")]
+    #[error("rir: must be the only address, followed by / and a name or by nothing")]
     RirNotAlone,
     /// More addresses than the profiles that a reference may have ([`MAX_PROFILES`]).
-    #[error("more than {MAX_PROFILES} addresses")]
+    #[error("a URL must not have more than {MAX_PROFILES} addresses")]
     TooManyAddresses,
     /// A character that must be escaped at this position.
     #[error("{0:?} is not allowed here unless escaped as %HH")]
@@ -132,7 +139,7 @@ pub enum UrlErrorKind {
     /// `corbaloc:` without an object key.
     #[error("object key expected, such as /NameService")]
     MissingKey,
-    /// `rir:`, which names an initial reference, has no address for an object reference.
-    #[error("rir: names an initial reference, it has no address")]
+    /// The URL has no address to create a reference from. A `rir:` URL only names an initial reference.
+    #[error("the URL has no address (a rir: URL only names an initial reference)")]
     NoAddress,
 }

@@ -5,8 +5,7 @@ use std::fmt;
 use super::error::UrlErrorKind;
 use super::syntax::{SyntaxError, syntax_error};
 
-/// Returns whether a character may appear unescaped in a key string or a name: letters, digits, and
-/// `;/:?@&=+$,-_.!~*'()`.
+/// Returns whether a byte may be unescaped: an ASCII letter or digit, or one of `;/:?@&=+$,-_.!~*'()`.
 ///
 /// Source clause: "Object URLs / corbaloc Syntax" (the escaping rule).
 const fn is_unescaped(byte: u8) -> bool {
@@ -14,7 +13,7 @@ const fn is_unescaped(byte: u8) -> bool {
         || matches!(byte, b'!' | b'$' | b'&'..=b'/' | b':' | b';' | b'=' | b'?' | b'@' | b'_' | b'~')
 }
 
-/// Returns the unescaped bytes. With `strict`, characters that must be escaped are errors.
+/// Returns the unescaped bytes. If `strict` is set, an unescaped character that must be escaped is an error.
 pub(super) fn unescape(text: &str, strict: bool) -> Result<Vec<u8>, nom::Err<SyntaxError<'_, UrlErrorKind>>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.chars();
@@ -35,7 +34,7 @@ pub(super) fn unescape(text: &str, strict: bool) -> Result<Vec<u8>, nom::Err<Syn
     }
 }
 
-/// Like [`unescape`], for bytes that must be UTF-8.
+/// Does the same as [`unescape`], and requires that the bytes are UTF-8.
 pub(super) fn unescape_text(
     text: &str,
     strict: bool,

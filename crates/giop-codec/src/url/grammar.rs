@@ -25,12 +25,12 @@ const NAME_SERVICE: &str = "NameService";
 
 type Rule<'a, T> = ParseResult<'a, T, UrlErrorKind>;
 
-/// An ASCII word in upper or lower case. Comparing bytes is faster than comparing characters.
+/// Matches an ASCII word in upper or lower case. Comparing bytes is faster than comparing characters.
 fn keyword<'a>(word: &str) -> impl Parser<&'a str, Output = &'a str, Error = SyntaxError<'a, UrlErrorKind>> {
     tag_no_case(word.as_bytes())
 }
 
-/// `"corbaloc:" location`, with a key.
+/// `"corbaloc:" location`, in which the key must not be missing.
 pub(super) fn corbaloc(input: &str) -> Rule<'_, Corbaloc> {
     preceded(keyword("corbaloc:"), |input| location(input, None)).parse(input)
 }
@@ -46,7 +46,7 @@ pub(super) fn corbaname(input: &str) -> Rule<'_, Corbaname> {
 /// `"file:" ["//localhost" | "//"] path`: `file:///abs`, `file:/abs`, `file://localhost/abs`, and
 /// `file://relative`, which TAO and JacORB accept.
 ///
-/// Only escapes are decoded. Other characters are accepted, because users write plain paths in these URLs.
+/// Decodes escapes. Accepts characters that should be escaped, because users write plain paths here.
 pub(super) fn file(input: &str) -> Rule<'_, PathBuf> {
     let local_host = terminated(tag("//localhost"), peek(char('/')));
     let (path, _) = (keyword("file:"), opt(alt((local_host, tag("//"))))).parse(input)?;
@@ -62,8 +62,7 @@ fn location<'a>(input: &'a str, default_key: Option<&str>) -> Rule<'a, Corbaloc>
     alt((unix_socket, initial_reference, |input| addresses(input, default_key))).parse(input)
 }
 
-/// `"uiop:" [version] path ["|" key]`, or `"omniunix:" [version] path [":/" key]`. A colon may follow a path
-/// without a key.
+/// `"uiop:" [version] path ["|" key]`, or `"omniunix:" [version] path [":/" key]`, or a path and a colon.
 ///
 /// A socket cannot be an element of an address list, because its path contains slashes.
 fn unix_socket<'a>(input: &'a str, default_key: Option<&str>) -> Rule<'a, Corbaloc> {
@@ -92,7 +91,7 @@ fn initial_reference(input: &str) -> Rule<'_, Corbaloc> {
 /// `address {"," address} ["/" key]`
 fn addresses<'a>(input: &'a str, default_key: Option<&str>) -> Rule<'a, Corbaloc> {
     let (key, list) = take_till(|c| c == '/').parse(input)?;
-    if key.starts_with("//") && names_no_host(list) {
+    if key.starts_with("//") && lacks_last_host(list) {
         return Err(syntax_error(key, UrlErrorKind::Slashes));
     }
     let mut addresses = Vec::new();
@@ -108,12 +107,12 @@ fn addresses<'a>(input: &'a str, default_key: Option<&str>) -> Rule<'a, Corbaloc
 }
 
 /// Returns whether the last address of the list has neither host nor port.
-fn names_no_host(list: &str) -> bool {
+fn lacks_last_host(list: &str) -> bool {
     let last = list.rsplit(',').next().unwrap_or(list);
     last.is_empty() || last.ends_with('@') || last.find(':') == Some(last.len() - 1)
 }
 
-/// The rest of the input. If it is empty and there is no default, the error is at `delimiter`.
+/// Returns the key in the rest of the input, or the default. Without either, `delimiter` is at fault.
 fn object_key<'a>(input: &'a str, delimiter: &'a str, default: Option<&str>) -> Rule<'a, ObjectKey> {
     let key = match default {
         _ if !input.is_empty() => unescape(input, true)?,
@@ -127,22 +126,22 @@ fn object_key<'a>(input: &'a str, delimiter: &'a str, default: Option<&str>) -> 
 fn address(input: &str) -> Rule<'_, IiopAddress> {
     let iiop = alt((keyword("iiop:"), tag(":")));
     let protocol = alt((value(true, keyword("ssliop:")), value(false, iiop)));
-    let (input, tls) = expect(protocol, unsupported_protocol).parse(input)?;
+    let (input, uses_tls) = expect(protocol, unsupported_protocol).parse(input)?;
     let (input, version) = opt(version).parse(input)?;
     let (input, host) = alt((ipv6_host, host)).parse(input)?;
     let port = expect(all_consuming(verify(u16, |port| *port != 0)), |_| UrlErrorKind::Port);
     let port = alt((value(None, eof), preceded(char(':'), port).map(Some)));
     let (end, port) = expect(port, |_| UrlErrorKind::Port).parse(input)?;
-    let (lowest, default, default_port) = if tls {
+    let (lowest, default, default_port) = if uses_tls {
         (Version::V1_1, Version::V1_2, IiopAddress::DEFAULT_TLS_PORT)
     } else {
         (Version::V1_0, Version::V1_0, IiopAddress::DEFAULT_PORT)
     };
     let version = version.unwrap_or(default).max(lowest);
-    Ok((end, IiopAddress { version, host, port: port.unwrap_or(default_port), tls }))
+    Ok((end, IiopAddress { version, host, port: port.unwrap_or(default_port), uses_tls }))
 }
 
-/// Returns the error of an address that begins with none of the protocols of an address list.
+/// Returns the error for an address whose protocol is not allowed in a list of addresses.
 fn unsupported_protocol(address: &str) -> UrlErrorKind {
     match address.split_once(':') {
         None => UrlErrorKind::NoProtocol,
@@ -159,7 +158,7 @@ fn version(input: &str) -> Rule<'_, Version> {
     number.map(|minor| supported(minor).unwrap_or(Version::V1_2)).parse(input)
 }
 
-/// A DNS name or an IPv4 address. May be empty.
+/// A DNS name or an IPv4 address, which may be empty.
 fn host(input: &str) -> Rule<'_, String> {
     if input.parse::<Ipv6Addr>().is_ok() {
         return Err(syntax_error(input, UrlErrorKind::Ipv6Brackets));

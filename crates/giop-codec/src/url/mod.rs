@@ -3,7 +3,6 @@
 mod corbaloc;
 mod error;
 mod escape;
-
 mod grammar;
 mod name;
 mod syntax;
@@ -24,7 +23,7 @@ use crate::ior::Ior;
 /// A parsed object URL.
 ///
 /// `FromStr` trims white space, accepts schemes in upper or lower case, and reports the position of an
-/// invalid character. `Display` writes all defaults. Its output parses to the same value.
+/// invalid character. `Display` also writes defaults. Its output parses to the same value.
 /// Source clause: "ORB Interface / Object URLs".
 ///
 /// ```
@@ -33,7 +32,7 @@ use crate::ior::Ior;
 /// let url: ObjectUrl = "corbaloc:iiop:1.2@[::1]:2809/Bank".parse()?;
 /// assert!(matches!(url, ObjectUrl::Corbaloc(_)));
 /// let error = "corbaloc:iiop:host:port/Bank".parse::<ObjectUrl>().unwrap_err();
-/// assert_eq!(error.to_string(), "object URL, character 20: port number of 1 to 65535 expected");
+/// assert_eq!(error.to_string(), "object URL, character 20: port number from 1 to 65535 expected");
 /// # Ok::<(), giop_codec::url::UrlError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -44,7 +43,7 @@ pub enum ObjectUrl {
     Corbaloc(Corbaloc),
     /// `corbaname:`: a naming context and a name in it.
     Corbaname(Corbaname),
-    /// `file:`: the file contains another object URL. The code that reads it must limit the nesting.
+    /// `file:`: the path of a file with another object URL. Readers must limit how many files they follow.
     File(PathBuf),
 }
 
@@ -72,7 +71,7 @@ impl fmt::Display for ObjectUrl {
             Self::Corbaloc(url) => url.fmt(f),
             Self::Corbaname(url) => url.fmt(f),
             Self::File(path) => {
-                // A relative path has no slashes before it, because its first part would be read as a host.
+                // No slashes precede a relative path, because its first part would then be read as a host.
                 f.write_str(if path.has_root() { "file://" } else { "file:" })?;
                 escape::write_escaped(f, path.to_string_lossy().as_bytes())
             }
@@ -98,22 +97,21 @@ impl From<Corbaname> for ObjectUrl {
     }
 }
 
-/// Applies a rule to the trimmed text. If the rule does not match, `scheme` returns the scheme for the error.
+/// Applies a rule to the trimmed text. `scheme` returns the part of the text that the error names.
 fn parse<'a, T>(
     text: &'a str,
     rule: impl Parser<&'a str, Output = T, Error = SyntaxError<'a, UrlErrorKind>>,
     scheme: impl Fn(&str) -> &str,
 ) -> Result<T, UrlError> {
-    // At most 32 characters, because the text may be anything, such as a whole file.
+    // The error contains at most 32 characters, because the text may be anything, such as a whole file.
     let unknown = |body: &str| UrlErrorKind::UnknownScheme(scheme(body).chars().take(32).collect());
     apply(text, trimmed(text), rule, unknown).map_err(|(position, kind)| match kind {
-        // The key is expected after a slash, which may be missing.
+        // The error is at the slash, but the key is expected after it. The slash may be missing too.
         UrlErrorKind::MissingKey => UrlError::new((position + 1).min(text.chars().count() + 1), kind),
         _ => UrlError::new(position, kind),
     })
 }
 
-/// Returns the text before the first colon; empty if there is none.
 fn scheme(text: &str) -> &str {
     text.split_once(':').map_or("", |(scheme, _)| scheme)
 }

@@ -16,8 +16,8 @@ use crate::exception::SystemException;
 
 /// A name in the string form of `CosNaming`, with at least one component.
 ///
-/// `/` separates components, `.` separates id and kind, and a backslash escapes these and itself. A component
-/// with an empty id and an empty kind is a single dot. No other component ends with a dot.
+/// `/` separates components, `.` separates id and kind, and a backslash escapes these two and itself. Only a
+/// component with an empty id and an empty kind, which is a single dot, ends with a dot.
 /// Source clause: "Naming Service / Stringified Names".
 ///
 /// ```
@@ -30,15 +30,15 @@ use crate::exception::SystemException;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NameText {
-    /// Id and kind of each component.
+    /// The id and the kind of each component.
     pub components: Vec<(String, String)>,
 }
 
 impl NameText {
-    /// Writes any components; nothing if there are none.
+    /// Writes components in the string form. Writes nothing if there are none.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// The errors of `out`.
     pub fn write<'a>(
         out: &mut impl fmt::Write,
         components: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -48,7 +48,7 @@ impl NameText {
                 out.write_char('/')?;
             }
             write_part(out, id)?;
-            // If the id is empty, the dot shows that the kind follows or that both are empty.
+            // After an empty id, the dot is written even if the kind is empty too.
             if !kind.is_empty() || id.is_empty() {
                 out.write_char('.')?;
             }
@@ -57,8 +57,7 @@ impl NameText {
         Ok(())
     }
 
-    /// Escapes a stringified name for a `corbaname:` URL: each byte of its UTF-8 that a URL cannot contain
-    /// becomes `%HH`.
+    /// Escapes a stringified name for a `corbaname:` URL: bytes that a URL cannot contain become `%HH`.
     ///
     /// Source clause: "Naming Service / corbaname URLs" (the escapes of RFC 2396).
     pub fn escape(name: &str) -> String {
@@ -137,7 +136,7 @@ pub struct NameTextError {
 }
 
 impl NameTextError {
-    /// Returns the number of the invalid character, starting at 1.
+    /// Returns the number of the invalid character, counted from 1.
     pub fn position(&self) -> usize {
         self.position
     }
@@ -153,20 +152,20 @@ impl NameTextError {
 #[non_exhaustive]
 pub enum NameTextErrorKind {
     /// A component is empty.
-    #[error("a component is empty; write `.` for a component without id and kind")]
+    #[error("a component is empty; write `.` for a component with an empty id and an empty kind")]
     Empty,
-    /// A component has two unescaped dots.
-    #[error(r"a component has two dots; escape those in an id or kind as `\.`")]
+    /// A component has more than one unescaped dot.
+    #[error(r"a component has a second dot; write a dot in an id or kind as `\.`")]
     SecondDot,
     /// A component has an id and a dot, but no kind after it.
-    #[error("a component ends with a dot; omit it if there is no kind")]
+    #[error("a component ends with a dot; omit the dot if there is no kind")]
     TrailingDot,
-    /// A backslash precedes a character that must not be escaped.
-    #[error(r"a backslash must precede `/`, `.` or a backslash")]
+    /// A backslash is at the end, or precedes a character that must not be escaped.
+    #[error(r"a backslash must be followed by `/`, `.` or a backslash")]
     Escape,
 }
 
-/// `BAD_PARAM`, COMPLETED_NO.
+/// Becomes `BAD_PARAM` with `COMPLETED_NO`.
 impl From<NameTextError> for SystemException {
     #[cold]
     fn from(error: NameTextError) -> Self {
@@ -230,17 +229,20 @@ mod tests {
         let message = |text: &str| text.parse::<NameText>().unwrap_err().to_string();
         assert_eq!(
             message("/"),
-            "name, character 1: a component is empty; write `.` for a component without id and kind"
+            "name, character 1: a component is empty; write `.` for a component with an empty id and an empty kind"
         );
         assert_eq!(
             message("a.b."),
-            r"name, character 4: a component has two dots; escape those in an id or kind as `\.`"
+            r"name, character 4: a component has a second dot; write a dot in an id or kind as `\.`"
         );
         assert_eq!(
             message("a."),
-            "name, character 3: a component ends with a dot; omit it if there is no kind"
+            "name, character 3: a component ends with a dot; omit the dot if there is no kind"
         );
-        assert_eq!(message(r"\a"), "name, character 1: a backslash must precede `/`, `.` or a backslash");
+        assert_eq!(
+            message(r"\a"),
+            "name, character 1: a backslash must be followed by `/`, `.` or a backslash"
+        );
     }
 
     // clause: poa.naming.to_url

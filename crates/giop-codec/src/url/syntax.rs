@@ -1,4 +1,4 @@
-//! Errors of `nom` grammars with position and kind.
+//! Support for `nom` grammars whose errors have a position and a kind.
 
 use nom::error::{ErrorKind, ParseError};
 use nom::{Err, IResult, Offset, Parser};
@@ -6,8 +6,7 @@ use nom::{Err, IResult, Offset, Parser};
 /// The result of a grammar rule: the rest of the input and the value.
 pub(super) type ParseResult<'a, T, K> = IResult<&'a str, T, SyntaxError<'a, K>>;
 
-/// The input at the position of an error, and the kind of the error; `None` if the rule does not match, so
-/// that the next alternative is tried.
+/// The rest of the input at an error, and its kind; `None` if the next alternative must be tried.
 pub(super) struct SyntaxError<'a, K>(Option<(&'a str, K)>);
 
 impl<'a, K> ParseError<&'a str> for SyntaxError<'a, K> {
@@ -25,7 +24,7 @@ pub(super) fn syntax_error<K>(at: &str, kind: K) -> Err<SyntaxError<'_, K>> {
     Err::Failure(SyntaxError(Some((at, kind))))
 }
 
-/// Returns an error at the beginning of the rule if it does not match.
+/// Returns a rule that must match: if `rule` does not, that is an error, and no alternative is tried.
 pub(super) fn expect<'a, T, K>(
     mut rule: impl Parser<&'a str, Output = T, Error = SyntaxError<'a, K>>,
     kind: impl Fn(&str) -> K,
@@ -36,7 +35,8 @@ pub(super) fn expect<'a, T, K>(
     }
 }
 
-/// Like [`expect`], for `input` in `text`. An error has the number of its character in `text`, from 1.
+/// Applies a rule to `input`, which is a part of `text`. If the rule does not match, `kind` returns the kind
+/// of the error. The position in the error is the number of a character in `text`, counted from 1.
 pub(super) fn apply<'a, T, K>(
     text: &str,
     input: &'a str,

@@ -29,7 +29,7 @@ macro_rules! value_box {
         impl ValueType for $name {
             const REPOSITORY_ID: &'static str = $id;
             const TYPE: Option<&'static TypeDesc> = Some(<$name as Typed>::DESC);
-            const PARTS: u32 = 1;
+            const PART_COUNT: u32 = 1;
 
             fn casts(to: &mut Casts<'_>) {
                 to.offer::<Self>(|value| value.downcast_ref());

@@ -6,90 +6,89 @@ use std::sync::Arc;
 use super::untyped;
 use super::{ValueBase, ValueForm, ValueHeader};
 use crate::cdr::Decoder;
-use crate::ior::MAX_REPOSITORY_ID;
+use crate::ior::MAX_REPOSITORY_ID_BYTES;
 use crate::typecode::{Body, Index, NamedType, Node, Nodes, TcKind, TypeCode, ValueModifier};
 use crate::{DecodeError, DecodeErrorKind};
 
-/// Maximum length of a chain of bases: the maximum number of repository ids in a list.
+/// The maximum number of types in a chain of bases, and of repository ids in the header of a value.
 const MAX_BASES: usize = 64;
 
-/// Name of the pseudo-member that holds the state of a custom value as bytes.
-pub(crate) const BYTES: &str = "$bytes";
+/// The name of the pseudo-member that holds the state of a custom value as bytes.
+pub(crate) const CUSTOM_STATE_MEMBER: &str = "$bytes";
 
 pub(crate) type ValueTypeLookup<'k> = &'k dyn Fn(&str) -> Option<TypeCode>;
 
-/// A concrete value type or box.
+/// A concrete value type or value box.
 pub(crate) struct Class {
-    /// Type code of the type, without aliases.
+    /// The type code of the type, with aliases resolved.
     pub(crate) code: TypeCode,
-    /// Types of the members, those of the bases first.
+    /// The types of all members. The members of the bases come first.
     pub(crate) members: Box<[Index]>,
-    /// For each base, then the type itself: the number of members up to its end.
-    pub(crate) ends: Box<[usize]>,
-    /// The repository id of the type, then those of the bases to which its values may be truncated.
+    /// The number of members up to the end of each base, and up to the end of the type itself.
+    pub(crate) member_ends: Box<[usize]>,
+    /// The repository id of the type, followed by the ids of the bases to which its values may be truncated.
     pub(crate) ids: Arc<[Arc<str>]>,
     /// Whether the type is custom: only its author knows the structure of its state.
-    pub(crate) custom: bool,
+    pub(crate) is_custom: bool,
 }
 
-/// The class selected for a value.
 pub(crate) struct ClassChoice {
     pub(crate) class: Arc<Class>,
-    /// Whether it is exactly the type of the place.
-    pub(crate) exact: bool,
+    /// Whether it is exactly the type that is expected where the value is.
+    pub(crate) is_exact: bool,
     /// Whether the value is truncated to a base.
-    pub(crate) truncated: bool,
+    pub(crate) is_truncated: bool,
 }
 
-/// The classes that were used so far.
 #[derive(Default)]
 pub(crate) struct Classes {
-    /// By address and index of a type. The types are stored too, so that their addresses are not reused.
+    /// The class of each type, by the address of its nodes, which are kept for that, and its index in them.
     by_place: HashMap<(usize, Index), (Nodes, Arc<Class>)>,
-    /// The indices of concrete types, sorted by id, by address of the types.
+    /// The indices of the concrete types among some nodes, sorted by id. The key is the address of the nodes.
     by_id: HashMap<usize, (Nodes, Box<[Index]>)>,
-    /// Types that the program or its context has.
+    /// The types that the program or its context knows, by id.
     known: HashMap<Box<str>, TypeCode>,
 }
 
 impl Classes {
-    /// Selects the class of a value. Without ids it has the implied type, or otherwise that of the place.
+    /// Selects the class of a value where the type `place` is expected. `ids` are the repository ids in its
+    /// header. Without them, the value has the type `implied_id`, or `place` if that is `None`.
     pub(crate) fn choose(
         &mut self,
         d: &mut Decoder<'_>,
         (nodes, place): (&Nodes, Index),
         value: ValueHeader,
         ids: &[&str],
-        implied: Option<&str>,
+        implied_id: Option<&str>,
     ) -> Result<ClassChoice, DecodeError> {
         let unknown = DecodeError::new(DecodeErrorKind::NoValueFactory, value.at);
-        let formal = formal(nodes, place);
-        let ids = if ids.is_empty() { implied.as_slice() } else { ids };
+        let place_id = formal_id(nodes, place);
+        let ids = if ids.is_empty() { implied_id.as_slice() } else { ids };
         if ids.is_empty() {
-            formal.ok_or(unknown)?;
-            let class = self.charged(d, nodes, place)?;
-            return Ok(ClassChoice { class, exact: true, truncated: false });
+            place_id.ok_or(unknown)?;
+            let class = self.charged_class(d, nodes, place)?;
+            return Ok(ClassChoice { class, is_exact: true, is_truncated: false });
         }
         for (index, id) in ids.iter().enumerate() {
-            let truncated = index > 0;
-            if truncated && !value.chunked {
+            let is_truncated = index > 0;
+            if is_truncated && !value.is_chunked {
                 break;
             }
-            if formal == Some(id) {
-                let class = self.charged(d, nodes, place)?;
-                return Ok(ClassChoice { class, exact: true, truncated });
+            if place_id == Some(id) {
+                let class = self.charged_class(d, nodes, place)?;
+                return Ok(ClassChoice { class, is_exact: true, is_truncated });
             }
             let found = self.type_with_id(&|id| untyped::value_type(d, id), nodes, id);
             let Some(TypeCode { nodes: found, root }) = found else { continue };
-            let class = self.charged(d, &found, root)?;
-            if class.is_a(formal) {
-                return Ok(ClassChoice { class, exact: false, truncated });
+            let class = self.charged_class(d, &found, root)?;
+            if class.is_a(place_id) {
+                return Ok(ClassChoice { class, is_exact: false, is_truncated });
             }
         }
         Err(unknown)
     }
 
-    /// Returns the concrete value type or box with this id, from the type code or `known`.
+    /// Returns the concrete value type or box with this id, from `nodes` or from `known`.
     pub(crate) fn type_with_id(
         &mut self,
         known: ValueTypeLookup<'_>,
@@ -98,12 +97,12 @@ impl Classes {
     ) -> Option<TypeCode> {
         let (_, by_id) = self.by_id.entry(nodes.address()).or_insert_with(|| {
             let all = 0..nodes.all().len() as Index;
-            let mut all: Box<[Index]> = all.filter(|index| concrete(nodes.at(*index)).is_some()).collect();
-            all.sort_by_key(|index| concrete(nodes.at(*index)));
+            let mut all: Box<[Index]> = all.filter(|index| concrete_id(nodes.at(*index)).is_some()).collect();
+            all.sort_by_key(|index| concrete_id(nodes.at(*index)));
             (nodes.clone(), all)
         });
-        let at = by_id.partition_point(|index| concrete(nodes.at(*index)) < Some(id));
-        if let Some(index) = by_id.get(at).filter(|index| concrete(nodes.at(**index)) == Some(id)) {
+        let at = by_id.partition_point(|index| concrete_id(nodes.at(*index)) < Some(id));
+        if let Some(index) = by_id.get(at).filter(|index| concrete_id(nodes.at(**index)) == Some(id)) {
             return Some(TypeCode { nodes: nodes.clone(), root: *index });
         }
         if let Some(found) = self.known.get(id) {
@@ -134,8 +133,8 @@ impl Classes {
         Ok(class)
     }
 
-    /// Like [`class`](Self::class), but charges the decoder for a new class.
-    fn charged(
+    /// Like [`class`](Self::class), but deducts the size of a new class from the decoder's memory limit.
+    fn charged_class(
         &mut self,
         d: &mut Decoder<'_>,
         nodes: &Nodes,
@@ -158,50 +157,51 @@ impl Class {
         if chain.len() > MAX_BASES {
             return Err(DecodeErrorKind::InvalidTypeCode);
         }
-        let (mut members, mut ends) = (Vec::new(), Vec::new());
+        let (mut members, mut member_ends) = (Vec::new(), Vec::new());
         let mut ids: Vec<Arc<str>> = Vec::new();
-        let (mut truncatable, mut custom) = (true, false);
+        let (mut is_truncatable, mut is_custom) = (true, false);
         for index in &chain {
             let Node::Named(named) = nodes.at(*index) else { continue };
-            if named.id.len() > MAX_REPOSITORY_ID {
+            if named.id.len() > MAX_REPOSITORY_ID_BYTES {
                 return Err(DecodeErrorKind::LimitExceeded);
             }
-            if truncatable {
+            if is_truncatable {
                 ids.push(Arc::from(&*named.id));
             }
-            truncatable &=
+            is_truncatable &=
                 matches!(&named.body, Body::Value(value) if value.modifier == ValueModifier::Truncatable);
         }
         for index in chain.iter().rev() {
             match nodes.at(*index) {
                 Node::Named(NamedType { body: Body::Value(value), .. }) => {
-                    custom |= value.modifier == ValueModifier::Custom;
-                    members.extend(value.members.iter().map(|member| member.kind));
+                    is_custom |= value.modifier == ValueModifier::Custom;
+                    members.extend(value.members.iter().map(|member| member.ty));
                 }
                 Node::Named(NamedType { body: Body::Content(content), .. }) => members.push(*content),
                 _ => return Err(DecodeErrorKind::InvalidTypeCode),
             }
-            ends.push(members.len());
+            member_ends.push(members.len());
         }
-        if custom {
+        if is_custom {
             members.clear();
-            ends.clear();
+            member_ends.clear();
         }
         let code = TypeCode { nodes: nodes.clone(), root: nodes.unaliased(index) };
-        Ok(Class { code, members: members.into(), ends: ends.into(), ids: ids.into(), custom })
+        let (members, member_ends) = (members.into(), member_ends.into());
+        Ok(Class { code, members, member_ends, ids: ids.into(), is_custom })
     }
 
-    /// Returns whether values of the class may be in a place of the concrete type `formal`, if it has one.
+    /// Returns whether values of the class may be used where a value of the type `id`, if any, is expected.
     #[inline(never)]
-    pub(crate) fn is_a(&self, formal: Option<&str>) -> bool {
-        formal.is_none_or(|formal| has_base_with_id(&self.code.nodes, self.code.root, formal))
+    pub(crate) fn is_a(&self, id: Option<&str>) -> bool {
+        id.is_none_or(|id| has_base_with_id(&self.code.nodes, self.code.root, id))
     }
 
-    /// Returns the name of a member; that of a box is `value`.
+    /// Returns the name of a member. The content of a box is named `value`.
     #[cold]
     pub(crate) fn member_name(&self, mut member: usize) -> Box<str> {
-        if self.custom {
-            return BYTES.into();
+        if self.is_custom {
+            return CUSTOM_STATE_MEMBER.into();
         }
         let nodes = &self.code.nodes;
         let chain: Vec<Index> = bases(nodes, self.code.root).collect();
@@ -216,15 +216,15 @@ impl Class {
     }
 }
 
-/// Returns the known type if it has a base but the type code has none, because JacORB omits bases.
+/// Returns the known type with the same id if only it has a base, because JacORB omits bases.
 #[cold]
 fn known_bases(known: ValueTypeLookup<'_>, nodes: &Nodes, index: Index) -> Option<TypeCode> {
-    let known = known(concrete(nodes.at(index))?)?;
+    let known = known(concrete_id(nodes.at(index))?)?;
     let has_base = |nodes: &Nodes, index| bases(nodes, index).nth(1).is_some();
     (!has_base(nodes, index) && has_base(&known.nodes, known.root)).then_some(known)
 }
 
-/// Iterates over a type and its concrete bases. A malformed type code may contain a cycle of bases.
+/// Iterates over a type and its bases, up to a limit: bases in a malformed type code may form a cycle.
 fn bases(nodes: &Nodes, index: Index) -> impl Iterator<Item = Index> {
     core::iter::successors(Some(nodes.unaliased(index)), |index| match nodes.at(*index) {
         Node::Named(NamedType { body: Body::Value(value), .. }) => {
@@ -235,12 +235,10 @@ fn bases(nodes: &Nodes, index: Index) -> impl Iterator<Item = Index> {
     .take(MAX_BASES + 1)
 }
 
-/// Returns whether the type, or a base of it, has this id.
 pub(crate) fn has_base_with_id(nodes: &Nodes, index: Index, id: &str) -> bool {
     bases(nodes, index).any(|base| matches!(nodes.at(base), Node::Named(named) if named.id == id))
 }
 
-/// Returns whether members of the type are values or abstract interfaces.
 fn is_value(node: &Node) -> bool {
     matches!(
         node,
@@ -251,23 +249,25 @@ fn is_value(node: &Node) -> bool {
     )
 }
 
-/// The kind of a member of a value in a traversal of a graph.
+/// How a traversal of a graph processes a member of a value.
 pub(crate) enum MemberKind {
+    /// As a value or an object reference.
     Value,
-    /// A sequence of values: their type without aliases, the bound, and the minimum size of each in bytes.
-    Values(Index, u32, usize),
+    /// As a sequence of values of the type `element`, which is no alias, of at least `min_size` bytes each.
+    Values { element: Index, bound: u32, min_size: usize },
+    /// As a member of any other type.
     Other,
 }
 
-/// Not inlined, because three traversals share its machine code.
+/// Returns the kind of a member of this type. Not inlined, because three traversals share the machine code.
 #[inline(never)]
 pub(crate) fn member_kind(nodes: &Nodes, member: Index) -> MemberKind {
     match nodes.at(member) {
         node if is_value(node) => MemberKind::Value,
         Node::Sequence { element, bound } => {
-            let kind = nodes.unaliased(*element);
-            match is_value(nodes.at(kind)) {
-                true => MemberKind::Values(kind, *bound, nodes.compiled().least(*element)),
+            let (element, min_size) = (nodes.unaliased(*element), nodes.compiled().min_size(*element));
+            match is_value(nodes.at(element)) {
+                true => MemberKind::Values { element, bound: *bound, min_size },
                 false => MemberKind::Other,
             }
         }
@@ -275,8 +275,8 @@ pub(crate) fn member_kind(nodes: &Nodes, member: Index) -> MemberKind {
     }
 }
 
-/// Returns the id of a value box or a concrete value type: not abstract, not `ValueBase`.
-pub(crate) fn concrete(node: &Node) -> Option<&str> {
+/// Returns the id of a value box or concrete value type, but not of an abstract type or `ValueBase`.
+pub(crate) fn concrete_id(node: &Node) -> Option<&str> {
     match node {
         Node::Named(NamedType { id, body: Body::Value(value), .. })
             if value.modifier != ValueModifier::Abstract && *id != *ValueBase::REPOSITORY_ID =>
@@ -288,7 +288,7 @@ pub(crate) fn concrete(node: &Node) -> Option<&str> {
     }
 }
 
-/// Returns the id of the concrete type of a place. Values there have this type or a derived one.
-pub(crate) fn formal(nodes: &Nodes, place: Index) -> Option<&str> {
-    concrete(nodes.at(place))
+/// Returns the id of the type expected at a place, if it is concrete. Values may have a derived type.
+pub(crate) fn formal_id(nodes: &Nodes, place: Index) -> Option<&str> {
+    concrete_id(nodes.at(place))
 }

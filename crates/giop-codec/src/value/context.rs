@@ -1,22 +1,22 @@
-//! [`DecodeContext`]: data of the application for decoders, such as [`ValueTypes`].
+//! [`DecodeContext`]: data of the application that decoders use, such as [`ValueTypes`].
 
 use core::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Factories, concrete};
+use super::{Factories, concrete_id};
 use crate::cdr::{Context, Decoder, Encoder, InvalidText};
 use crate::typecode::{TypeCode, TypeCodeCache, TypeLookup};
 
-/// Data of the caller that types use while they are decoded. For example, object references need their ORB,
-/// and values need the types that the program has.
+/// Data of the application that is used while values are decoded. For example, object references need their
+/// ORB, and values of value types need the types that the program knows.
 pub trait DecodeContext: Any + Send + Sync {
     /// Returns the value types that a peer may send where one of their bases is expected.
     fn factories(&self) -> Option<&Factories> {
         None
     }
 
-    /// Returns the type code of a value type without a Rust type, by which its values are read.
+    /// Returns the type code by which values without a Rust type are read; `None` if it is unknown.
     fn value_type(&self, repository_id: &str) -> Option<TypeCode> {
         let _ = repository_id;
         None
@@ -27,7 +27,7 @@ pub trait DecodeContext: Any + Send + Sync {
         None
     }
 
-    /// Returns what is done with text that is not valid in its code set.
+    /// Returns what a decoder must do with text that is not valid in its code set.
     fn invalid_text(&self) -> InvalidText {
         InvalidText::Refuse
     }
@@ -58,11 +58,11 @@ impl DecodeContext for Factories {
 }
 
 impl<C: DecodeContext + Clone> Context for C {
-    fn keep(&self) -> Arc<dyn Context> {
+    fn to_shared(&self) -> Arc<dyn Context> {
         Arc::new(self.clone())
     }
 
-    fn on_invalid_text(&self) -> InvalidText {
+    fn invalid_text_policy(&self) -> InvalidText {
         self.invalid_text()
     }
 
@@ -70,7 +70,7 @@ impl<C: DecodeContext + Clone> Context for C {
         self.factories().map(|factories| factories as &dyn Any)
     }
 
-    fn lookup(&self) -> &'static (dyn Any + Send + Sync) {
+    fn lookup_functions(&self) -> &'static (dyn Any + Send + Sync) {
         const {
             &TypeLookup {
                 type_codes: |context| context.downcast_ref::<C>()?.type_codes(),
@@ -81,8 +81,7 @@ impl<C: DecodeContext + Clone> Context for C {
 }
 
 impl<'a> Decoder<'a> {
-    /// Returns this decoder with a context. Values that are decoded later, such as those in an any, keep a
-    /// clone of it.
+    /// Returns this decoder with a context. A value that is decoded only later keeps a clone of it.
     #[inline]
     pub fn with_context<C: DecodeContext + Clone>(self, context: &'a C) -> Decoder<'a> {
         self.with_dyn_context(Some(context))
@@ -90,10 +89,10 @@ impl<'a> Decoder<'a> {
 }
 
 impl Encoder {
-    /// Stores `context`, so that an any that this encoder writes can be decoded again in the same process.
-    /// Types that use a context when they are decoded call this method when they are encoded.
+    /// Keeps `context` for decoding the any that this encoder writes, if it writes one and keeps no other
+    /// context. Types whose decoding uses a context must call this method in their encoding.
     #[inline]
-    pub fn note_context<C: DecodeContext + Clone>(&mut self, context: &C) {
+    pub fn keep_context<C: DecodeContext + Clone>(&mut self, context: &C) {
         self.record_context(context);
     }
 }
@@ -108,7 +107,7 @@ pub struct ValueTypes {
 }
 
 impl ValueTypes {
-    /// Returns the type with this repository id.
+    /// Returns the type with this repository id; `None` if there is none.
     pub fn find(&self, repository_id: &str) -> Option<&TypeCode> {
         self.by_id.get(repository_id)
     }
@@ -124,13 +123,13 @@ impl ValueTypes {
     }
 }
 
-/// Adds value types and boxes. Types without values are ignored. The first type with an id takes precedence.
+/// Adds concrete value types and value boxes. Ignores other types, and ids that the table already has.
 impl Extend<TypeCode> for ValueTypes {
     fn extend<I: IntoIterator<Item = TypeCode>>(&mut self, codes: I) {
         let by_id = Arc::make_mut(&mut self.by_id);
         for code in codes {
             let code = code.unaliased();
-            if let Some(id) = concrete(code.nodes.at(code.root)).map(Box::from) {
+            if let Some(id) = concrete_id(code.nodes.at(code.root)).map(Box::from) {
                 by_id.entry(id).or_insert(code);
             }
         }

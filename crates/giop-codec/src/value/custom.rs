@@ -1,32 +1,34 @@
-//! Opaque states of custom values, which are forwarded piece by piece as received.
+//! The states of custom values, whose structure is unknown. They are forwarded as they were received.
 
 use std::collections::HashSet;
 
 use super::ValueHeader;
-use super::header::{CHUNKED, ID_LIST, NULL, ONE_ID, VALUE, is_chunk, is_end, is_explicit, is_header};
+use super::header::{
+    CHUNKED, ID_LIST, NULL, ONE_ID, VALUE, is_always_in_full, is_chunk, is_end_tag, is_header,
+};
 use super::read::{self, DecodedValues};
 use super::untyped::{self, UntypedValue};
 use super::write::{self, EncodedValues};
 use crate::cdr::{Decoder, Encoder, Nesting, chunked};
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
-/// A part of a custom value's state.
+/// A piece of a custom value's state. Positions count from the alignment origin; a phase is one modulo 8.
 pub(crate) enum Piece<'a> {
-    /// The position of a chunk's data, its phase (this position modulo 8 in its message), and the data.
-    Chunk(usize, usize, &'a [u8]),
-    /// Null between two chunks.
+    /// A chunk, with the position and the phase of its data.
+    Chunk { at: usize, phase: usize, bytes: &'a [u8] },
+    /// A null value between two chunks.
     Null,
-    /// The position of a header, its repository ids, and the phase after it.
-    Header(usize, Vec<&'a str>, usize),
-    /// An end tag: its level minus that of the custom value.
-    End(u32),
+    /// The header of a value inside the state: its position, its repository ids, and the phase after it.
+    Header { at: usize, ids: Vec<&'a str>, phase: usize },
+    /// An end tag. `depth` is its level minus the level of the custom value.
+    End { depth: u32 },
 }
 
 pub(crate) fn nesting<'a>(d: &Decoder<'a>) -> Option<Nesting<'a>> {
     d.values.as_ref().map(|values| values.nesting.clone())
 }
 
-/// Restores the nesting in chunked values. Ids that were read since then remain known.
+/// Restores the nesting that [`nesting`] returned. Ids that were read since then remain known.
 pub(crate) fn restore_nesting<'a>(d: &mut Decoder<'a>, nesting: Option<Nesting<'a>>) {
     read::value_state(d).nesting = nesting.unwrap_or_default();
 }
@@ -41,15 +43,15 @@ pub(crate) fn tag_phase(d: &Decoder<'_>) -> usize {
     d.phase().next_multiple_of(4) % 8
 }
 
-/// Reads the state of a custom value, after `enter`, up to its end tag, and passes its pieces to `f`. Returns
-/// all bytes of the state.
+/// Reads the state of a custom value up to its end tag, and passes its pieces to `f`. Returns all bytes of
+/// the state. Must be called after [`enter_value`](untyped::enter_value).
 pub(crate) fn read_custom_pieces<'a>(
     d: &mut Decoder<'a>,
     value: ValueHeader,
     f: &mut dyn FnMut(&mut Decoder<'a>, Piece<'a>) -> Result<(), DecodeError>,
 ) -> Result<&'a [u8], DecodeError> {
-    // Only TAO begins a value within an open chunk, and TAO does not support custom values.
-    if !value.chunked || value.outer_chunk_end.is_some() {
+    // Only TAO begins a value inside an open chunk, and TAO does not support custom values.
+    if !value.is_chunked || value.outer_chunk_end.is_some() {
         return Err(DecodeError::new(DecodeErrorKind::NotInAny, value.at));
     }
     let level = read::value_state(d).nesting.level;
@@ -60,25 +62,25 @@ pub(crate) fn read_custom_pieces<'a>(
         let at = d.position() - 4;
         let start = *start.get_or_insert(at);
         let end = tag.wrapping_neg();
-        let piece = if is_end(tag) && end <= level {
-            read::value_state(d).nesting.ended = Some(end);
+        let piece = if is_end_tag(tag) && end <= level {
+            read::value_state(d).nesting.ended_from_level = Some(end);
             return Ok(chunked::bytes_between(d, start, at));
-        } else if is_end(tag) {
+        } else if is_end_tag(tag) {
             inner_level = inner_level.min(end - 1);
-            Piece::End(end - level)
+            Piece::End { depth: end - level }
         } else if is_chunk(tag) {
             let (at, phase) = (d.position(), d.phase());
-            Piece::Chunk(at, phase, d.take(tag as usize)?)
+            Piece::Chunk { at, phase, bytes: d.take(tag as usize)? }
         } else if tag == NULL {
             Piece::Null
         } else if is_header(tag) && tag & CHUNKED != 0 {
             let ids = read::read_type_info(d, tag)?;
             d.charge(2 * size_of::<(usize, UntypedValue)>())?;
             let phase = tag_phase(d);
-            // Later indirections may refer to it.
-            DecodedValues::of(d).untyped.insert(at, UntypedValue { level: inner_level, implied: None });
+            // Later indirections may refer to this value.
+            DecodedValues::of(d).untyped.insert(at, UntypedValue { level: inner_level, implied_id: None });
             inner_level += 1;
-            Piece::Header(at, untyped::names(d, ids).to_vec(), phase)
+            Piece::Header { at, ids: untyped::names(d, ids).to_vec(), phase }
         } else {
             return Err(read::malformed(at));
         };
@@ -86,29 +88,30 @@ pub(crate) fn read_custom_pieces<'a>(
     }
 }
 
-/// Begins a custom value and returns the position of its tag. If `phase` is given, the state has it.
+/// Begins a custom value, whose state gets this phase, if any. Returns the position of its tag.
 pub(crate) fn begin_custom_value(
     e: &mut Encoder,
     ids: &[&str],
     phase: Option<usize>,
 ) -> Result<usize, EncodeError> {
-    if write::is_in_chunked(e) {
+    if write::is_in_chunked_value(e) {
         write::close_chunk(e)?;
     }
     let at = put_custom_header(e, ids, phase)?;
-    write::begin_chunked(e);
+    write::begin_chunked_value(e);
     Ok(at)
 }
 
-/// Writes an end tag inside of the state of a custom value, for a value `deeper` levels below it.
-pub(crate) fn put_custom_end(e: &mut Encoder, deeper: u32) {
-    let level = write::value_state(e).level.wrapping_add(deeper);
+/// Writes an end tag inside the state of a custom value, for a value that is `depth` levels deeper.
+pub(crate) fn put_custom_end(e: &mut Encoder, depth: u32) {
+    let level = write::value_state(e).level.wrapping_add(depth);
     e.put_u32(level.wrapping_neg());
 }
 
-/// Writes the header of a custom value, or of a value in its state. The state must keep its phase, because
-/// 8-byte items in it are aligned. To move the state by 4 bytes, the header gets a list in place of a single
-/// id, or repeats an id of a list.
+/// Writes the header of a custom value, or of a value in its state, and returns the position of the header.
+///
+/// The data that follows must keep its `phase`, because 8-byte items in it are aligned. To move the data by 4
+/// bytes, a single id is written as a list of one id, or an id of a list is repeated.
 pub(crate) fn put_custom_header(
     e: &mut Encoder,
     ids: &[&str],
@@ -134,7 +137,7 @@ pub(crate) fn put_custom_header(
             untyped::put_id(e, id)?;
         }
         _ => {
-            // A received list repeats an id only if its writer had to move the state.
+            // Repeated ids are dropped: a writer repeats an id only to move the state.
             let mut seen = HashSet::new();
             let ids: Vec<&str> = ids.iter().copied().filter(|id| seen.insert(*id)).collect();
             e.put_u32(VALUE | CHUNKED | ID_LIST);
@@ -143,12 +146,12 @@ pub(crate) fn put_custom_header(
             for id in &ids {
                 untyped::put_id(e, id)?;
             }
-            // Some ids may be indirections, so the length is known only now.
+            // The phase is known only now, because some ids may be indirections.
             if breaks_phase(e.position()) {
                 let Some(id) = ids.iter().find(|id| explicit_id_len(id) % 8 == 4) else {
                     return Err(EncodeErrorKind::CustomState.into());
                 };
-                e.put_ascii(id)?;
+                e.put_unconverted_str(id)?;
                 e.patch_u32(count_at, ids.len() as u32 + 1);
             }
         }
@@ -158,7 +161,7 @@ pub(crate) fn put_custom_header(
 
 /// Returns the number of bytes of an id or of an indirection to it, with the padding after it.
 fn id_len(e: &mut Encoder, id: &str) -> usize {
-    if !is_explicit(id) && EncodedValues::of(e).ids.contains_key(id) { 8 } else { explicit_id_len(id) }
+    if !is_always_in_full(id) && EncodedValues::of(e).ids.contains_key(id) { 8 } else { explicit_id_len(id) }
 }
 
 /// Returns the number of bytes of an id that is written out, with the padding after it.

@@ -1,4 +1,4 @@
-//! [`Factories`]: the value types of a program, and the operations on a type of which only the id is known.
+//! [`Factories`]: the value types of a program, by repository id.
 
 use core::any::Any;
 use core::fmt;
@@ -8,19 +8,20 @@ use super::graph::Node;
 use super::{ValueBase, ValueType};
 use crate::typecode::{TypeCode, TypeDesc};
 
-/// A cast of a state to one of its bases, or to one of its traits of operations.
+/// A cast of a value's state to its own type, to one of its bases, or to a trait with operations of its type.
 pub(super) type CastFn<T> = for<'a> fn(&'a dyn Any) -> Option<&'a T>;
 
 /// A factory for the states of one value type, with further properties of the type.
 pub struct Factory {
     pub(super) repository_id: &'static str,
-    pub(super) truncatable: &'static [&'static str],
-    pub(super) custom: bool,
-    /// Number of parts up to the end of each concrete base.
+    /// The ids of the bases to which a receiver may truncate a value.
+    pub(super) truncatable_bases: &'static [&'static str],
+    pub(super) is_custom: bool,
+    /// The number of parts up to the end of each concrete base.
     pub(super) base_ends: &'static [u32],
     pub(super) size: usize,
     pub(super) new: fn() -> Box<dyn Node>,
-    /// The type code, for anys.
+    /// The description of the type, which anys need.
     pub(super) type_desc: Option<&'static TypeDesc>,
     casts: fn(&mut Casts<'_>),
 }
@@ -30,9 +31,9 @@ impl Factory {
     pub const fn of<V: ValueType>() -> Factory {
         Factory {
             repository_id: V::REPOSITORY_ID,
-            truncatable: V::TRUNCATABLE,
-            custom: V::CUSTOM,
-            base_ends: V::BASE_PARTS,
+            truncatable_bases: V::TRUNCATABLE_BASES,
+            is_custom: V::IS_CUSTOM,
+            base_ends: V::BASE_PART_COUNTS,
             size: size_of::<V>(),
             new: || Box::new(V::default()),
             type_desc: V::TYPE,
@@ -40,7 +41,6 @@ impl Factory {
         }
     }
 
-    /// Returns the cast to `T`, if the type has one.
     pub(super) fn cast<T: ?Sized + 'static>(&self) -> Option<CastFn<T>> {
         let mut found: Option<CastFn<T>> = None;
         let mut casts = Casts { found: &mut found };
@@ -56,13 +56,13 @@ impl fmt::Debug for Factory {
     }
 }
 
-/// The requested cast from a type, and the place for it: see [`ValueType::casts`].
+/// A search for the cast from a value type to a requested type: see [`ValueType::casts`].
 pub struct Casts<'a> {
     found: &'a mut dyn Any,
 }
 
 impl Casts<'_> {
-    /// Offers a cast to `T`.
+    /// Offers a cast to `T`, which is taken if `T` is the requested type.
     pub fn offer<T: ?Sized + 'static>(&mut self, cast: for<'a> fn(&'a dyn Any) -> Option<&'a T>) {
         if let Some(found) = self.found.downcast_mut::<Option<CastFn<T>>>() {
             *found = Some(cast);
@@ -78,7 +78,7 @@ impl fmt::Debug for Casts<'_> {
 
 /// The value types that a peer may send where one of their bases is expected ("Value Factories").
 ///
-/// The declared type of a place needs no entry.
+/// The declared type of a member or parameter needs no entry.
 #[derive(Clone, Debug, Default)]
 pub struct Factories {
     by_id: HashMap<&'static str, &'static Factory>,
@@ -99,7 +99,7 @@ impl Factories {
     }
 }
 
-/// The types of locally created values, needed to read them again in this process.
+/// The types of values that were created in this process, by which they can be read again from an any.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LocalTypes {
     pub(super) factories: Factories,
@@ -112,7 +112,7 @@ impl LocalTypes {
         self.factories.by_id.is_empty() && self.codes.is_empty()
     }
 
-    /// Adds all types of `other`. If two type codes have one id, the first is kept.
+    /// Adds all types of `other`. If there is already a type code with the same id, it is kept.
     pub(super) fn merge(&mut self, other: &LocalTypes) {
         self.factories.by_id.extend(&other.factories.by_id);
         other.codes.iter().for_each(|(id, code)| self.add_code(id, code));

@@ -34,7 +34,7 @@ impl<V: ValueType> Node for V {
     }
 
     fn parts(&self) -> u32 {
-        V::PARTS
+        V::PART_COUNT
     }
 
     fn encode_part(&self, part: u32, e: &mut Encoder, progress: &mut Progress) -> Result<Flow, EncodeError> {
@@ -61,7 +61,7 @@ impl<V: ValueType> Node for V {
 
 pub(super) type Nodes = Vec<Box<dyn Node>>;
 
-/// The states of one graph. Unset while they are created, then immutable.
+/// The states of one graph. They are unset until the graph is complete, and immutable afterwards.
 #[derive(Default)]
 pub(super) struct Graph {
     nodes: OnceLock<Nodes>,
@@ -82,11 +82,12 @@ impl Graph {
 }
 
 thread_local! {
-    /// The nodes of graphs released while another graph is dropped. It has no destructor, as in `traversal`.
+    /// The nodes of graphs that were released while another graph is dropped. The thread-local has no
+    /// destructor, because values in other thread-locals can be dropped after it.
     static RELEASED: RefCell<ManuallyDrop<Option<Vec<Nodes>>>> = const { RefCell::new(ManuallyDrop::new(None)) };
 }
 
-/// Drops all graphs that only this graph kept alive. Without recursion, because the chain may be long.
+/// Drops all graphs that only this one kept alive, without recursion, because the chain may be long.
 impl Drop for Graph {
     fn drop(&mut self) {
         let Some(nodes) = self.nodes.take() else { return };
@@ -127,7 +128,7 @@ impl Drop for Graph {
 /// struct Node { v: i32, next: Option<Value<Node>> }
 /// # impl ValueType for Node {
 /// #     const REPOSITORY_ID: &'static str = "IDL:Node:1.0";
-/// #     const PARTS: u32 = 2;
+/// #     const PART_COUNT: u32 = 2;
 /// #     fn casts(to: &mut Casts<'_>) { to.offer::<Self>(|v| v.downcast_ref()); }
 /// #     fn encode_part(&self, part: u32, e: &mut Encoder, at: &mut Progress) -> Result<Flow, EncodeError> {
 /// #         match part { 0 => self.v.encode(e).map(|()| Flow::Next), _ => self.next.encode_part(e, at) }
@@ -171,12 +172,11 @@ pub struct Value<V> {
 #[derive(Clone)]
 pub(super) enum Link {
     Strong(Arc<Graph>),
-    /// A link from inside of the graph itself, or while it is incomplete.
+    /// A reference from inside the graph itself, or to a graph that is incomplete.
     Weak(Weak<Graph>),
 }
 
 impl Link {
-    /// Returns the graph, unless it was dropped.
     pub(super) fn graph(&self) -> Option<Arc<Graph>> {
         match self {
             Link::Strong(graph) => Some(Arc::clone(graph)),
@@ -206,17 +206,18 @@ impl<V> Value<V> {
         Value { link, index, marker: PhantomData }
     }
 
-    /// Returns whether both handles refer to the same value, not only to equal ones.
+    /// Returns whether both handles refer to the same value, and not only to equal values.
     pub fn is_same<W>(&self, other: &Value<W>) -> bool {
         self.index == other.index && core::ptr::eq(self.link.address(), other.link.address())
     }
 }
 
 impl<V: ValueForm> Value<V> {
-    /// Returns the value's state, which stays alive as long as the result.
+    /// Returns the value's state. The result keeps it alive.
     ///
-    /// If the graph is incomplete or was dropped, it returns the default state of the type. Only
-    /// [`GraphBuilder`] and [`CustomMarshal`](super::CustomMarshal) can expose handles to such graphs.
+    /// If the graph is incomplete or has been dropped, the result is the default state of the type. Handles
+    /// to incomplete graphs exist only while a [`GraphBuilder`] or a
+    /// [`CustomMarshal::unmarshal`](super::CustomMarshal::unmarshal) is at work.
     pub fn get(&self) -> ValueRef<V> {
         let place = self.link.graph().and_then(|graph| {
             let cast = graph.node(self.index)?.factory().cast::<V>()?;
@@ -225,15 +226,14 @@ impl<V: ValueForm> Value<V> {
         ValueRef(place.unwrap_or_else(|| StateSource::Missing(Box::default())))
     }
 
-    /// Returns the same value as one of type `D`, if `D` is the value's own type, or a base or an abstract
-    /// base of it.
+    /// Returns a handle of type `D` if that is the value's own type or one of its bases.
     pub fn downcast<D: ValueForm>(&self) -> Option<Value<D>> {
         self.factory()?.cast::<D>()?;
         let Value { link, index, .. } = self.clone();
         Some(Value::from_link(link, index))
     }
 
-    /// Returns the same value as one of a base type.
+    /// Returns a handle of the base type `B` to the same value.
     pub fn upcast<B: ValueForm>(&self) -> Value<B>
     where
         V: Extends<B>,
@@ -278,7 +278,7 @@ impl<V> From<&Value<V>> for Option<Value<V>> {
     }
 }
 
-/// The state of a [`Value`]. Its graph lives at least as long.
+/// The state of a [`Value`]. It keeps the graph of the value alive.
 pub struct ValueRef<V>(StateSource<V>);
 
 enum StateSource<V> {
@@ -294,14 +294,14 @@ impl<V> Deref for ValueRef<V> {
             StateSource::Node { graph, index, cast } => graph
                 .node(*index)
                 .and_then(|node| cast(node))
-                .unwrap_or_else(|| unreachable!("`Value::get` saw it, and graphs do not change")),
+                .unwrap_or_else(|| unreachable!("`Value::get` has found the node, and graphs do not change")),
             StateSource::Missing(state) => state,
         }
     }
 }
 
 impl<V: ValueForm> ValueRef<V> {
-    /// Returns the operations of the value's own type as a trait that it [offers](super::Casts::offer).
+    /// Returns the state as the trait object `O`, if its type [offers](super::Casts::offer) that.
     pub fn operations<O: ?Sized + 'static>(&self) -> Option<&O> {
         match &self.0 {
             StateSource::Node { graph, index, .. } => {
@@ -321,9 +321,9 @@ impl<V: fmt::Debug> fmt::Debug for ValueRef<V> {
 
 /// A builder of a graph whose values may refer to each other in any way. See the example of [`Value`].
 ///
-/// The handles that [`add`](Self::add) and [`reserve`](Self::reserve) return are for the states of this
-/// graph. They do not keep it alive. The handle returned by [`finish`](Self::finish) does, and so do clones
-/// of the others that are made after it.
+/// The handles that [`add`](Self::add) and [`reserve`](Self::reserve) return are meant for states of this
+/// graph, and do not keep it alive. The result of [`finish`](Self::finish) does, and later clones of the
+/// others.
 #[derive(Default)]
 #[must_use]
 pub struct GraphBuilder {
@@ -344,23 +344,23 @@ impl GraphBuilder {
         Value::from_link(Link::Weak(Arc::downgrade(&self.graph)), index)
     }
 
-    /// Adds a value whose state is [set](Self::set) later. Until then it has the default state.
+    /// Adds a value whose state is [set](Self::set) later. Until then, it has the default state.
     pub fn reserve<V: ValueType>(&mut self) -> Value<V> {
         self.add(V::default())
     }
 
-    /// Sets the state of a value of this graph. Returns `false`, without an effect, if the value is of
-    /// another graph or of another type than `V`.
+    /// Sets the state of a value. Returns `false` if it is in another graph, or its own type is not `V`.
     #[must_use]
     pub fn set<V: ValueType>(&mut self, value: &Value<V>, state: V) -> bool {
-        let own = value.is_same(&Value::<V>::from_link(Link::Strong(Arc::clone(&self.graph)), value.index));
-        let node = self.nodes.get_mut(value.index as usize).filter(|_| own);
+        let is_own =
+            value.is_same(&Value::<V>::from_link(Link::Strong(Arc::clone(&self.graph)), value.index));
+        let node = self.nodes.get_mut(value.index as usize).filter(|_| is_own);
         let node: Option<&mut dyn Node> = node.map(|node| &mut **node);
         let place = node.and_then(|node| (node as &mut dyn Any).downcast_mut::<V>());
         place.map(|place| *place = state).is_some()
     }
 
-    /// Completes the graph and returns a handle to one of its values. This handle keeps the graph alive.
+    /// Completes the graph and returns a handle to the value `root`. This handle keeps the graph alive.
     pub fn finish<V>(self, root: &Value<V>) -> Value<V> {
         self.graph.complete(self.nodes);
         root.clone()

@@ -1,9 +1,9 @@
 //! The header of a value: its tag and type information ("Value Encoding").
 
-pub(super) use crate::cdr::is_end;
+pub(super) use crate::cdr::is_end_tag;
 use crate::typecode::WSTRING_VALUE;
 
-/// The id of the box of a `string`.
+/// The repository id of the standard value box of a `string`.
 pub(super) const STRING_VALUE: &str = "IDL:omg.org/CORBA/StringValue:1.0";
 
 pub(super) const NULL: u32 = 0;
@@ -11,22 +11,22 @@ pub(super) const NULL: u32 = 0;
 pub(super) const INDIRECTION: u32 = 0xFFFF_FFFF;
 /// The upper 24 bits of value tags. The lower 8 bits are flags.
 pub(super) const VALUE: u32 = 0x7FFF_FF00;
-/// Flag of a value with a codebase URL.
+/// The flag of a value with a codebase URL.
 pub(super) const CODEBASE: u32 = 0x01;
-/// Mask of the type information: no repository id, one, or a list.
+/// The mask of the flags that tell whether the header has no repository id, one id, or a list of ids.
 pub(super) const TYPE_INFO: u32 = 0x06;
 pub(super) const ONE_ID: u32 = 0x02;
 pub(super) const ID_LIST: u32 = 0x06;
-/// Flag of a value whose state is in chunks.
+/// The flag of a value whose state is in chunks.
 pub(super) const CHUNKED: u32 = 0x08;
 
 /// The header of a value, without its type information.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ValueHeader {
-    /// Position of the tag.
+    /// The position of the tag, counted from the alignment origin.
     pub(crate) at: usize,
-    pub(crate) chunked: bool,
-    /// End of the enclosing value's chunk, if the value began inside of it, as TAO writes it.
+    pub(crate) is_chunked: bool,
+    /// The end of the enclosing value's chunk, if this value begins inside it, as only TAO writes values.
     pub(super) outer_chunk_end: Option<usize>,
 }
 
@@ -39,12 +39,12 @@ pub(super) const fn is_chunk(tag: u32) -> bool {
     0 < tag && tag < VALUE
 }
 
-/// Returns whether the id is always written, because some Java ORBs cannot read values without one.
+/// Returns whether the id is always written, because some Java ORBs cannot read values without it.
 pub(super) fn is_always_named(repository_id: &str) -> bool {
-    is_explicit(repository_id) || repository_id == WSTRING_VALUE
+    is_always_in_full(repository_id) || repository_id == WSTRING_VALUE
 }
 
-/// Returns whether the id is always written out, never as an indirection.
-pub(super) fn is_explicit(repository_id: &str) -> bool {
+/// Returns whether the id is always written in full, and never as an indirection to an earlier occurrence.
+pub(super) fn is_always_in_full(repository_id: &str) -> bool {
     repository_id.starts_with("RMI:")
 }

@@ -1,4 +1,4 @@
-//! [`ValuePart`] and [`AbstractForm`]: members of a state that are values, or contain them.
+//! [`ValuePart`] and [`AbstractForm`]: members of a state that are values, or may be.
 
 use super::read;
 use super::write;
@@ -6,9 +6,9 @@ use super::{Extends, Flow, Progress, Value, ValueForm};
 use crate::cdr::{Decoder, Encoder};
 use crate::{DecodeError, EncodeError};
 
-/// A part of a state that is a value, an [`AbstractForm`], or a sequence of either. Its methods stop after
-/// the header of each new value in it. The caller processes the state of that value before it calls them
-/// again.
+/// A part of a state that is a value, an [`AbstractForm`], or a sequence of either.
+///
+/// Methods return after the header of each new value. The caller must then process its state.
 pub trait ValuePart {
     /// Writes the part up to and including the header of the next new value.
     ///
@@ -23,20 +23,20 @@ pub trait ValuePart {
     fn decode_part(&mut self, d: &mut Decoder<'_>, progress: &mut Progress) -> Result<Flow, DecodeError>;
 }
 
-/// The type of a place of an abstract interface ("Abstract Interfaces"): a value or an object reference.
+/// The Rust type for an abstract interface ("Abstract Interfaces"): it holds a value or an object reference.
 ///
-/// On the wire, a boolean selects one of them. Nil is written as a null value, and accepted as either.
+/// On the wire, a boolean tells which of the two follows. Nil is written as a null value.
 pub trait AbstractForm: Sized {
-    /// The type that represents the values that support the interface.
+    /// The value type that represents all values that support the interface.
     type Values: ValueForm;
 
-    /// Creates the form that holds this value.
+    /// Creates an instance that holds this value.
     fn of_value(value: Value<Self::Values>) -> Self;
 
-    /// Returns the value, unless the form holds an object reference.
+    /// Returns the value; `None` if this instance holds an object reference.
     fn held_value(&self) -> Option<&Value<Self::Values>>;
 
-    /// Writes the object reference. The form must hold one.
+    /// Writes the object reference. The instance must hold one.
     ///
     /// # Errors
     /// The reference has no encoding.
@@ -49,14 +49,14 @@ pub trait AbstractForm: Sized {
     fn decode_object(d: &mut Decoder<'_>) -> Result<Option<Self>, DecodeError>;
 }
 
-/// Lets a value that supports the interface be passed as `impl Into<Option<T>>`.
+/// Allows passing a value that supports the interface as `impl Into<Option<T>>`.
 impl<W: Extends<T::Values>, T: AbstractForm> From<Value<W>> for Option<T> {
     fn from(value: Value<W>) -> Option<T> {
         Some(T::of_value(value.upcast()))
     }
 }
 
-/// Lets a value that supports the interface be passed as `impl Into<Option<T>>`.
+/// Allows passing a value that supports the interface as `impl Into<Option<T>>`.
 impl<W: Extends<T::Values>, T: AbstractForm> From<&Value<W>> for Option<T> {
     fn from(value: &Value<W>) -> Option<T> {
         Some(T::of_value(value.upcast()))
@@ -121,16 +121,15 @@ impl<E: Element> ValuePart for Vec<E> {
 mod element {
     use super::{DecodeError, Decoder, EncodeError, Encoder};
 
-    /// A value or an [`AbstractForm`](super::AbstractForm) as an element of a sequence that is a part of a
-    /// state.
+    /// A value or an [`AbstractForm`](super::AbstractForm), as a part of a state or element of a sequence.
     pub trait Element: Sized {
-        /// Minimum number of bytes.
+        /// The minimum size of the encoding in bytes.
         const MIN_SIZE: usize;
 
-        /// Writes the element. Returns `true` if it ends with the header of a new value, before the state.
+        /// Writes the element. Returns `true` if it ends with a header of a new value, whose state follows.
         fn begin_encode(&self, e: &mut Encoder) -> Result<bool, EncodeError>;
 
-        /// Reads the element. Returns `true` if it ends with the header of a new value, whose state follows.
+        /// Reads the element. Returns `true` if it ends with a header of a new value, whose state follows.
         fn begin_decode(d: &mut Decoder<'_>) -> Result<(Self, bool), DecodeError>;
     }
 }
@@ -149,7 +148,7 @@ impl<V: ValueForm> Element for Option<Value<V>> {
     }
 }
 
-/// A boolean that is true for an object, then the object or the value. Nil is a null value.
+/// The encoding is a boolean, which is true for an object reference, followed by the reference or the value.
 impl<T: AbstractForm> Element for Option<T> {
     const MIN_SIZE: usize = 5;
 

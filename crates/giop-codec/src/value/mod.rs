@@ -7,16 +7,16 @@
 //! first field of a derived value is its concrete base. Where IDL has `V`, Rust has `Option<`[`Value<V>`]`>`:
 //! null, or a handle.
 //!
-//! * A *graph* is a list of nodes in one shared allocation. Each node is the state of one value. A complete
-//!   graph is immutable. [`Value::new`] creates a graph of one node, [`GraphBuilder`] one with cycles. A
-//!   decoded value forms one graph with all values nested in it.
-//! * A handle is a graph and an index. A handle inside of a graph to a node of the same graph does not keep
-//!   the graph alive; every other handle does. Therefore cycles do not leak, even if a peer sends them.
-//!   A clone of a handle keeps a complete graph alive.
-//! * A handle in a field does not always keep its graph alive. The result of [`Value::get`] does:
+//! * A *graph* is a list of nodes that are kept and released together. Each node is the state of one value. A
+//!   complete graph is immutable. [`Value::new`] creates a graph of one node, and a [`GraphBuilder`] creates
+//!   graphs with cycles. A decoded value forms one graph with all values nested in it.
+//! * A handle consists of a reference to a graph and the index of a node. A handle inside a graph to a node
+//!   of the same graph does not keep the graph alive. Therefore cycles do not leak, even if a peer sends
+//!   them. All other handles to complete graphs keep them alive, and so do clones of any handle.
+//! * A handle in a field may not keep its graph alive, but the result of [`Value::get`] does:
 //!   `node.get().next`.
-//! * The type of a handle is the IDL type of its place. The type of the node may be derived from it.
-//!   [`Value::downcast`] tests for a derived type at run time; [`Value::upcast`] to a base always succeeds.
+//! * The type of a handle is the IDL type that is declared where it is used. The type of the node may be
+//!   derived from it. [`Value::downcast`] tests for such a type; [`Value::upcast`] to a base always succeeds.
 //! * States are immutable. To change one, clone it, change the clone and create a value from it. Other
 //!   handles still refer to the old value.
 //! * [`Value::is_same`] compares identity. `==` compares all that two values refer to. `{:?}` shows each
@@ -27,16 +27,15 @@
 //! Decoding, encoding, comparison, formatting and drop traverse a graph with explicit lists instead of the
 //! stack. Therefore a chain of a million values cannot overflow the stack.
 //!
-//! For that, a type divides its state into *parts* ([`ValueType::PARTS`]): its members in order. A call for a
-//! part that is a value, or a sequence of values, processes only their headers ([`ValuePart`]).
-//! Values deeper inside of a member, such as in a struct in a sequence, count as nested constructed types:
-//! at most 64 levels.
+//! For that purpose, a type divides its state into *parts* ([`ValueType::PART_COUNT`]): its members in order.
+//! A call for a part that is a value, or a sequence of values, processes only headers ([`ValuePart`]). Values
+//! deeper inside a member are processed by recursion, with at most 64 levels.
 //!
 //! # Protection against peers
 //!
-//! Only types that the program names are ever instantiated: the static type of a place, and those in
-//! [`Factories`]. Indirections refer to earlier positions, where an item of the right kind begins. Every node
-//! is charged to the decoder's memory limit.
+//! Only types that the program names are ever instantiated: declared types, the types in [`Factories`], and
+//! the standard boxes. An indirection must refer to an earlier position at which an item of the right kind
+//! begins. The size of every node is deducted from the decoder's memory limit.
 
 mod boxes;
 mod class;
@@ -53,7 +52,8 @@ pub(crate) mod write;
 
 pub use boxes::{StringValue, WStringValue};
 pub(crate) use class::{
-    BYTES, Class, ClassChoice, Classes, MemberKind, concrete, formal, has_base_with_id, member_kind,
+    CUSTOM_STATE_MEMBER, Class, ClassChoice, Classes, MemberKind, concrete_id, formal_id, has_base_with_id,
+    member_kind,
 };
 pub use context::{DecodeContext, ValueTypes};
 pub(crate) use custom::Piece;
@@ -71,48 +71,47 @@ use crate::cdr::{Decoder, Encoder};
 use crate::typecode::{TypeDesc, Typed};
 use crate::{DecodeError, EncodeError};
 
-/// The type parameter of a [`Value`]: a concrete value type, an abstract one or [`ValueBase`].
+/// A type that can be the parameter of a [`Value`]: a concrete value type, an abstract one or [`ValueBase`].
 ///
-/// Every [`ValueType`] implements it, and abstract value types, which are structs without fields.
+/// Every [`ValueType`] implements this trait. So do abstract value types, which are structs without fields.
 pub trait ValueForm: Any + Debug + Default + Send + Sync {
-    /// Repository id of the IDL type.
+    /// The repository id of the IDL type.
     const REPOSITORY_ID: &'static str;
 
-    /// Factory of states of exactly this type; `None` for abstract types.
+    /// The factory of states of exactly this type; `None` for abstract types.
     const FACTORY: Option<&'static Factory> = None;
 }
 
 /// The state of a concrete value type.
 pub trait ValueType: Any + Clone + Debug + Default + PartialEq + Send + Sync {
-    /// Repository id of the IDL type.
+    /// The repository id of the IDL type.
     const REPOSITORY_ID: &'static str;
 
-    /// The ids of the bases to which a receiver may truncate it, nearest first.
-    const TRUNCATABLE: &'static [&'static str] = &[];
+    /// The ids of the bases to which a receiver may truncate a value of this type, nearest first.
+    const TRUNCATABLE_BASES: &'static [&'static str] = &[];
 
-    /// The type code as data. Without it, an any can contain a value of this type only if the type code in
-    /// the any names the type.
+    /// The description of the type. Without it, only an any whose type code includes the type can contain it.
     const TYPE: Option<&'static TypeDesc> = None;
 
-    /// Whether its state is written by [`CustomMarshal`], always in chunks.
-    const CUSTOM: bool = false;
+    /// Whether the type implements [`CustomMarshal`] to write its state, which is then always in chunks.
+    const IS_CUSTOM: bool = false;
 
-    /// Number of parts of the state, including those of the concrete bases, which come first.
-    const PARTS: u32;
+    /// The number of parts of the state, including the parts of the concrete bases, which come first.
+    const PART_COUNT: u32;
 
-    /// Number of parts of each concrete base, including those of its own bases; the outermost first.
-    const BASE_PARTS: &'static [u32] = &[];
+    /// The number of parts of each concrete base, including those of its own bases, beginning with the root.
+    const BASE_PART_COUNTS: &'static [u32] = &[];
 
-    /// Factory of states of this type.
+    /// The factory of states of this type.
     const STATE_FACTORY: &'static Factory = &Factory::of::<Self>();
 
-    /// Offers a cast from this type to itself, each of its bases and each trait of operations.
+    /// Offers casts from this type to itself, to each of its bases, and to each trait with its operations.
     fn casts(to: &mut Casts<'_>);
 
     /// Writes a part of the state.
     ///
     /// # Errors
-    /// The part has no encoding.
+    /// The part cannot be encoded.
     fn encode_part(&self, part: u32, e: &mut Encoder, progress: &mut Progress) -> Result<Flow, EncodeError>;
 
     /// Reads a part of the state.
@@ -140,7 +139,7 @@ impl ValueForm for ValueBase {
     const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/ValueBase:1.0";
 }
 
-/// A place of a value type has the description of the type.
+/// The description of a handle is the description of its value type.
 impl<V: ValueForm + Typed> Typed for Value<V> {
     const DESC: &'static TypeDesc = V::DESC;
 }
@@ -149,7 +148,7 @@ impl Typed for ValueBase {
     const DESC: &'static TypeDesc = TypeDesc::VALUE_BASE;
 }
 
-/// The next step after a part of a state, or a value in it, was written or read.
+/// What a caller must do after a part of a state, or the state of a value in it, was written or read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// Continue with the next part.
@@ -158,30 +157,30 @@ pub enum Flow {
     Again,
 }
 
-/// The progress within a part.
+/// The progress within a part that is a sequence.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
-    /// Number of remaining elements; `None` before their count was written or read.
+    /// The number of remaining elements; `None` until the length of the sequence has been written or read.
     remaining: Option<usize>,
 }
 
-/// A value type with base or abstract base `B`: see [`Value::upcast`].
+/// A value type that has `B` among its bases, including abstract ones: see [`Value::upcast`].
 pub trait Extends<B: ValueForm>: ValueForm {}
 
 impl<V: ValueForm> Extends<ValueBase> for V {}
 
-/// The encoding of a `custom` value type, written by its author ("Custom Marshaling").
+/// The encoding of a `custom` value type, which the author of the type implements ("Custom Marshaling").
 ///
 /// `unmarshal` reads what `marshal` writes. A receiver skips the data that `unmarshal` does not read.
 pub trait CustomMarshal {
     /// Writes the state: any items that implement [`CdrEncode`](crate::cdr::CdrEncode), one after the other.
     ///
     /// # Errors
-    /// The state has no encoding.
+    /// The state cannot be encoded.
     fn marshal(&self, e: &mut Encoder) -> Result<(), EncodeError>;
 
-    /// Reads the state into a default one. Values in it can be stored, but their content is available only
-    /// after the whole graph is read. Until then [`Value::get`] returns their default state.
+    /// Reads the state into `self`, which is a default state. Handles in it can be stored, but [`Value::get`]
+    /// returns default states until the whole graph has been read.
     ///
     /// # Errors
     /// The bytes are not a valid state.

@@ -7,34 +7,34 @@ use std::sync::Arc;
 
 use super::graph::{Graph, Link, Node};
 use super::header::{
-    CHUNKED, CODEBASE, ID_LIST, INDIRECTION, NULL, ONE_ID, TYPE_INFO, ValueHeader, is_chunk, is_end,
+    CHUNKED, CODEBASE, ID_LIST, INDIRECTION, NULL, ONE_ID, TYPE_INFO, ValueHeader, is_chunk, is_end_tag,
     is_header,
 };
 use super::untyped::{self, UntypedValue};
 use super::{Factory, Flow, LocalTypes, Progress, Value, ValueForm};
 use crate::cdr::{Decoder, Nesting, ReadState, ReadTables, chunked};
-use crate::ior::MAX_REPOSITORY_ID;
+use crate::ior::MAX_REPOSITORY_ID_BYTES;
 use crate::{DecodeError, DecodeErrorKind};
 
-/// Maximum number of repository ids in a list.
 const MAX_IDS: usize = 64;
 
-/// The values of a decoder's message, by position from the alignment origin. Lists are sorted.
+/// The values of a decoder's message, by position from the alignment origin. The vectors are sorted.
 #[derive(Default)]
 pub(super) struct DecodedValues {
     values: Vec<(usize, ValueEntry)>,
     /// Values in anys that were read after values at later positions.
     reread: BTreeMap<usize, ValueEntry>,
-    /// Values in anys, of which only the bytes are known.
+    /// Values that were read without a Rust type, such as those in anys.
     pub(super) untyped: BTreeMap<usize, UntypedValue>,
     /// The types of the values of a locally created any.
     pub(super) local_types: Option<Arc<LocalTypes>>,
-    /// Position of a repository id, and its index in the `names` of the [`ReadState`].
+    /// The index of each repository id in the `repository_ids` of the [`ReadState`].
     ids: Vec<(usize, usize)>,
-    lists: Vec<(usize, Range<usize>)>,
+    /// The range of each list of ids in `repository_ids`.
+    id_lists: Vec<(usize, Range<usize>)>,
     urls: Vec<(usize, ())>,
     graphs: Vec<Arc<Graph>>,
-    /// The graph that is being read: the last of `graphs`. A node is taken out while its state is read.
+    /// The nodes of the graph that is being read, the last of `graphs`. One is taken out to read its state.
     nodes: Option<Vec<Option<Box<dyn Node>>>>,
     frames: Vec<Frame>,
 }
@@ -43,7 +43,7 @@ pub(super) struct DecodedValues {
 struct ValueEntry {
     graph: usize,
     node: u32,
-    /// Number of enclosing chunked values.
+    /// The number of enclosing chunked values.
     level: u32,
     factory: &'static Factory,
 }
@@ -52,7 +52,7 @@ pub(super) enum ValueStart {
     Null,
     /// An indirection to the value at this position.
     Indirection(usize),
-    /// The header of a value, and the indices of its repository ids in `names`.
+    /// The header of a value, and the indices of its repository ids in `repository_ids`.
     Header(ValueHeader, Range<usize>),
 }
 
@@ -62,37 +62,37 @@ struct Frame {
     node: u32,
     part: u32,
     progress: Progress,
-    chunked: bool,
+    is_chunked: bool,
     /// Whether data at the end of the state may remain unread.
     skips_rest: bool,
     outer_chunk_end: Option<usize>,
 }
 
 impl ReadTables for DecodedValues {
-    // A clone knows the complete values, but does not continue those that are being read.
-    fn complete<'a>(&self, nesting: Nesting<'a>, names: Vec<&'a str>) -> Box<ReadState<'a>> {
+    // The clone knows the complete values, but does not continue to read the incomplete ones.
+    fn clone_state<'a>(&self, nesting: Nesting<'a>, names: Vec<&'a str>) -> Box<ReadState<'a>> {
         let tables = DecodedValues {
             values: self.values.clone(),
             reread: self.reread.clone(),
             untyped: self.untyped.clone(),
             local_types: self.local_types.clone(),
             ids: self.ids.clone(),
-            lists: self.lists.clone(),
+            id_lists: self.id_lists.clone(),
             urls: self.urls.clone(),
             graphs: self.graphs.clone(),
             nodes: None,
             frames: Vec::new(),
         };
-        Box::new(ReadState { nesting, names, tables })
+        Box::new(ReadState { nesting, repository_ids: names, tables })
     }
 }
 
-/// Returns the item at a position, or at the next multiple of 4, because Yoko refers to the padding.
+/// Returns the item at a position, or after the padding there, to which indirections of Yoko may refer.
 fn find_aligned<T>(table: &[(usize, T)], position: usize) -> Option<&T> {
     item_at(table, position).or_else(|| item_at(table, position.checked_next_multiple_of(4)?))
 }
 
-/// Stores the item at a position. Positions ascend, unless data is read again.
+/// Inserts an item in the order of positions, which ascend unless data is read again. Keeps an existing one.
 fn insert_item<T>(table: &mut Vec<(usize, T)>, position: usize, item: T) {
     if table.last().is_none_or(|(last, _)| *last < position) {
         table.push((position, item));
@@ -114,19 +114,19 @@ pub(super) fn malformed(at: usize) -> DecodeError {
     DecodeError::new(DecodeErrorKind::Malformed, at)
 }
 
-/// Reads a value with all values in it, or null, or an indirection to an earlier value.
+/// Reads a value with all values that it refers to, or null, or an indirection to an earlier value.
 pub(super) fn read_value<V: ValueForm>(d: &mut Decoder<'_>) -> Result<Option<Value<V>>, DecodeError> {
     let decoded = DecodedValues::of(d);
     let first_frame = decoded.frames.len();
     if decoded.nodes.is_some() {
-        // This value is in a member of another one, whose frame is below `first_frame`.
+        // This value is inside a member of another value, whose frame precedes `first_frame`.
         let (value, is_new) = begin_value(d)?;
         if is_new {
             d.nested(|d| read_states(d, first_frame))?;
         }
         return Ok(value);
     }
-    // Disable rewrites of sequences inside of values, because chunks separate counts from elements.
+    // Sequences inside values cannot be rewritten, because chunks may separate the count from the elements.
     let rewrites = d.rewrites.take();
     let (value, is_new) = begin_value(d)?;
     if is_new {
@@ -139,7 +139,7 @@ pub(super) fn read_value<V: ValueForm>(d: &mut Decoder<'_>) -> Result<Option<Val
         graph.complete(nodes.into_iter().flatten().collect());
     }
     d.rewrites = rewrites;
-    // In contrast to the weak `value`, the clone keeps the graph alive.
+    // `value` is weak. Its clone keeps the graph alive, which is complete now.
     Ok(value.clone())
 }
 
@@ -154,6 +154,7 @@ pub(super) fn begin_value<V: ValueForm>(
     }
 }
 
+/// Returns the value to which an indirection refers. Reads it if it was in an any and has not been read yet.
 fn earlier_value<V: ValueForm>(d: &mut Decoder<'_>, target: usize) -> Result<Option<Value<V>>, DecodeError> {
     let at = d.position() - 8;
     let decoded = DecodedValues::of(d);
@@ -162,11 +163,10 @@ fn earlier_value<V: ValueForm>(d: &mut Decoder<'_>, target: usize) -> Result<Opt
         return Ok(decoded.handle(entry));
     }
     let Some(untyped) = decoded.untyped.get(&target).cloned() else { return Err(malformed(at)) };
-    // The value is in an any that was not decoded.
     let first_frame = decoded.frames.len();
     untyped::revisit(d, target, untyped.level, |d| match read_start(d)? {
         ValueStart::Header(header, ids) => {
-            let value = begin_state(d, header, ids, untyped.implied.as_deref())?;
+            let value = begin_state(d, header, ids, untyped.implied_id.as_deref())?;
             read_states(d, first_frame)?;
             Ok(value)
         }
@@ -174,16 +174,16 @@ fn earlier_value<V: ValueForm>(d: &mut Decoder<'_>, target: usize) -> Result<Opt
     })
 }
 
-/// Creates the value whose header was read. The type is that of its ids, `implied`, or that of the place.
+/// Creates the value whose header was read. Its type is given by `ids`, else by `implied_id`, else it is `V`.
 fn begin_state<V: ValueForm>(
     d: &mut Decoder<'_>,
     header: ValueHeader,
     ids: Range<usize>,
-    implied: Option<&str>,
+    implied_id: Option<&str>,
 ) -> Result<Option<Value<V>>, DecodeError> {
-    let ValueHeader { at, chunked, outer_chunk_end } = header;
-    let (factory, truncated) = choose::<V>(d, ids, implied, at)?;
-    if truncated && !chunked {
+    let ValueHeader { at, is_chunked, outer_chunk_end } = header;
+    let (factory, is_truncated) = choose_factory::<V>(d, ids, implied_id, at)?;
+    if is_truncated && !is_chunked {
         return Err(DecodeError::new(DecodeErrorKind::NoValueFactory, at));
     }
     d.charge(factory.size.saturating_add(size_of::<ValueEntry>() + size_of::<Frame>() + 48))?;
@@ -198,7 +198,7 @@ fn begin_state<V: ValueForm>(
     let node = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
     nodes.push(Some((factory.new)()));
     let entry = ValueEntry { graph: decoded.graphs.len() - 1, node, level, factory };
-    // A value in an any may already have been read through an indirection. It is the same value.
+    // A value in an any may already have been read through an indirection. The result is then the same value.
     let mut known = entry;
     if decoded.values.last().is_none_or(|(last, _)| *last < at) {
         decoded.values.push((at, entry));
@@ -207,15 +207,15 @@ fn begin_state<V: ValueForm>(
     } else {
         known = *decoded.reread.entry(at).or_insert(entry);
     }
-    let skips_rest = truncated || factory.custom;
+    let skips_rest = is_truncated || factory.is_custom;
     let progress = Progress::default();
-    decoded.frames.push(Frame { node, part: 0, progress, chunked, skips_rest, outer_chunk_end });
-    // `factory` was chosen for this place, but that of a value read before was chosen for another one.
+    decoded.frames.push(Frame { node, part: 0, progress, is_chunked, skips_rest, outer_chunk_end });
+    // `factory` was chosen for the type `V`, but the factory of a value that was read before was not.
     if !core::ptr::eq(known.factory, factory) {
         known.factory.cast::<V>().ok_or(DecodeError::new(DecodeErrorKind::Malformed, at))?;
     }
     let value = decoded.handle(known);
-    enter_state(d, chunked, outer_chunk_end.is_some())?;
+    enter_state(d, is_chunked, outer_chunk_end.is_some())?;
     Ok(value)
 }
 
@@ -227,57 +227,62 @@ pub(super) fn read_start(d: &mut Decoder<'_>) -> Result<ValueStart, DecodeError>
         INDIRECTION => return indirection_target(d).map(ValueStart::Indirection),
         _ => {}
     }
-    let chunked = tag & CHUNKED != 0;
-    if !is_header(tag) || (value_state(d).nesting.level > 0 && !chunked && outer_chunk_end.is_none()) {
+    let is_chunked = tag & CHUNKED != 0;
+    if !is_header(tag) || (value_state(d).nesting.level > 0 && !is_chunked && outer_chunk_end.is_none()) {
         return Err(malformed(at));
     }
     let ids = if tag & (CODEBASE | TYPE_INFO) == 0 { 0..0 } else { read_type_info(d, tag)? };
-    // TAO omits the chunks of nested values: such a state is part of the enclosing chunk.
-    if let Some(end) = outer_chunk_end.take_if(|_| !chunked) {
+    // TAO writes nested values without chunks. Their state is then a part of the enclosing chunk.
+    if let Some(end) = outer_chunk_end.take_if(|_| !is_chunked) {
         chunked::resume_chunk(d, end)?;
     }
-    Ok(ValueStart::Header(ValueHeader { at, chunked, outer_chunk_end }, ids))
+    Ok(ValueStart::Header(ValueHeader { at, is_chunked, outer_chunk_end }, ids))
 }
 
-/// Begins a state. `is_open`: the chunk of the enclosing value has not ended.
-pub(super) fn enter_state(d: &mut Decoder<'_>, chunked: bool, is_open: bool) -> Result<(), DecodeError> {
-    if chunked {
+/// Begins a state. `is_in_open_chunk` tells whether the chunk of the enclosing value has not ended.
+pub(super) fn enter_state(
+    d: &mut Decoder<'_>,
+    is_chunked: bool,
+    is_in_open_chunk: bool,
+) -> Result<(), DecodeError> {
+    if is_chunked {
         let nesting = &mut value_state(d).nesting;
         nesting.level += 1;
-        if is_open {
-            nesting.open.push(nesting.level);
+        if is_in_open_chunk {
+            nesting.levels_in_parent_chunk.push(nesting.level);
         }
         if nesting.level == 1 {
             chunked::begin_chunks(d)?;
         }
-        chunked::await_chunk(d);
+        chunked::hide_until_next_chunk(d);
     }
     Ok(())
 }
 
-/// Reads the tag of the next value. Inside of a chunked value, null and indirections are in a chunk, and
-/// headers are between two chunks. TAO does not end the chunk before a header. In that case, the end of the
-/// chunk is returned too.
+/// Reads the tag of the next value.
+///
+/// In a chunked value, null and indirections are inside a chunk, and headers are between two chunks. TAO does
+/// not end the chunk before a header. In that case, the end of the chunk is returned too.
 fn value_tag(d: &mut Decoder<'_>) -> Result<(u32, Option<usize>), DecodeError> {
-    while chunked::in_chunks(d) && !chunked::has_in_chunk(d, 4) {
-        if value_state(d).nesting.ended.is_some() {
+    while chunked::is_view_limited(d) && !chunked::has_aligned_data_in_chunk(d, 4) {
+        if value_state(d).nesting.ended_from_level.is_some() {
             return Err(d.error(DecodeErrorKind::Malformed));
         }
         chunked::leave_chunk(d);
         let tag = chunked::read_tag_between_chunks(d)?;
         if !is_chunk(tag) {
             let at = d.position() - 4;
-            let expected = is_header(tag) || tag == NULL;
-            return if expected { Ok((tag, None)) } else { Err(malformed(at)) };
+            let is_expected = is_header(tag) || tag == NULL;
+            return if is_expected { Ok((tag, None)) } else { Err(malformed(at)) };
         }
         chunked::enter_chunk(d, tag as usize)?;
     }
     let tag = d.read_u32()?;
-    let outer_chunk_end = (chunked::in_chunks(d) && is_header(tag)).then(|| chunked::interrupt_chunk(d));
+    let outer_chunk_end =
+        (chunked::is_view_limited(d) && is_header(tag)).then(|| chunked::interrupt_chunk(d));
     Ok((tag, outer_chunk_end))
 }
 
-/// Reads the offset of an indirection and returns the target position.
 fn indirection_target(d: &mut Decoder<'_>) -> Result<usize, DecodeError> {
     let offset = d.read_i32()?;
     let at = d.position() - 4;
@@ -286,7 +291,7 @@ fn indirection_target(d: &mut Decoder<'_>) -> Result<usize, DecodeError> {
     back.and_then(|back| at.checked_sub(back)).ok_or_else(|| malformed(at))
 }
 
-/// Reads the type information of a header and returns the indices of the value's ids in `names`.
+/// Reads the type information of a header and returns the indices of the value's ids in `repository_ids`.
 pub(super) fn read_type_info(d: &mut Decoder<'_>, tag: u32) -> Result<Range<usize>, DecodeError> {
     if tag & CODEBASE != 0 {
         skip_url(d)?;
@@ -298,7 +303,7 @@ pub(super) fn read_type_info(d: &mut Decoder<'_>, tag: u32) -> Result<Range<usiz
     }
 }
 
-/// Reads the bytes of a `string` and its position; for an indirection, `None` and the target position.
+/// Reads a `string` and returns its position and bytes; for an indirection, its target and `None`.
 fn read_text<'a>(d: &mut Decoder<'a>) -> Result<(usize, Option<&'a [u8]>), DecodeError> {
     let len = d.read_u32()?;
     let at = d.position() - 4;
@@ -312,19 +317,20 @@ fn read_text<'a>(d: &mut Decoder<'a>) -> Result<(usize, Option<&'a [u8]>), Decod
     }
 }
 
-/// Reads a repository id and returns its index in `names`.
 fn read_id(d: &mut Decoder<'_>) -> Result<usize, DecodeError> {
     let (at, text) = read_text(d)?;
     let state = value_state(d);
     let decoded = DecodedValues::of_mut(&mut state.tables);
     match text {
-        Some(text) if text.len() > MAX_REPOSITORY_ID => {
+        Some(text) if text.len() > MAX_REPOSITORY_ID_BYTES => {
             Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at))
         }
         Some(text) => {
-            let index = state.names.len();
+            let index = state.repository_ids.len();
             let text = core::str::from_utf8(text);
-            state.names.push(text.map_err(|_| DecodeError::new(DecodeErrorKind::InvalidIdentifier, at))?);
+            state
+                .repository_ids
+                .push(text.map_err(|_| DecodeError::new(DecodeErrorKind::InvalidIdentifier, at))?);
             insert_item(&mut decoded.ids, at, index);
             Ok(index)
         }
@@ -337,7 +343,7 @@ fn read_id_list(d: &mut Decoder<'_>) -> Result<Range<usize>, DecodeError> {
     let at = d.position() - 4;
     if count == INDIRECTION {
         let target = indirection_target(d)?;
-        return find_aligned(&DecodedValues::of(d).lists, target).cloned().ok_or_else(|| malformed(at));
+        return find_aligned(&DecodedValues::of(d).id_lists, target).cloned().ok_or_else(|| malformed(at));
     }
     if count as usize > MAX_IDS {
         return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
@@ -346,13 +352,13 @@ fn read_id_list(d: &mut Decoder<'_>) -> Result<Range<usize>, DecodeError> {
     let mut listed = Vec::with_capacity(count as usize);
     for _ in 0..count {
         let index = read_id(d)?;
-        listed.extend(value_state(d).names.get(index).copied());
+        listed.extend(value_state(d).repository_ids.get(index).copied());
     }
     let state = value_state(d);
-    let first = state.names.len();
-    state.names.extend(listed);
-    let list = first..state.names.len();
-    insert_item(&mut DecodedValues::of_mut(&mut state.tables).lists, at, list.clone());
+    let first = state.repository_ids.len();
+    state.repository_ids.extend(listed);
+    let list = first..state.repository_ids.len();
+    insert_item(&mut DecodedValues::of_mut(&mut state.tables).id_lists, at, list.clone());
     Ok(list)
 }
 
@@ -366,19 +372,19 @@ fn skip_url(d: &mut Decoder<'_>) -> Result<(), DecodeError> {
     Ok(())
 }
 
-/// Returns the factory for a value with these ids in a place of type `V`, and whether it truncates the value.
-fn choose<V: ValueForm>(
+/// Returns the factory for a value with these ids as a `V`, and whether the value is truncated.
+fn choose_factory<V: ValueForm>(
     d: &mut Decoder<'_>,
     ids: Range<usize>,
-    implied: Option<&str>,
+    implied_id: Option<&str>,
     at: usize,
 ) -> Result<(&'static Factory, bool), DecodeError> {
     let unknown = DecodeError::new(DecodeErrorKind::NoValueFactory, at);
-    let names = d.values.as_ref().and_then(|state| state.names.get(ids)).unwrap_or_default();
-    if names.is_empty() && implied.is_none() {
+    let names = d.values.as_ref().and_then(|state| state.repository_ids.get(ids)).unwrap_or_default();
+    if names.is_empty() && implied_id.is_none() {
         return V::FACTORY.map(|factory| (factory, false)).ok_or(unknown);
     }
-    let names = names.iter().copied().chain(implied.filter(|_| names.is_empty()));
+    let names = names.iter().copied().chain(implied_id.filter(|_| names.is_empty()));
     names
         .enumerate()
         .find_map(|(index, id)| {
@@ -407,7 +413,7 @@ fn read_states(d: &mut Decoder<'_>, first_frame: usize) -> Result<(), DecodeErro
             }
             decoded = DecodedValues::of(d);
             if decoded.frames.len() > index + 1 {
-                // The part begins a value, whose state follows immediately.
+                // The part begins with a value, whose state follows immediately.
                 decoded.put_back(frame.node, node);
                 if let Some(place) = decoded.frames.get_mut(index) {
                     *place = frame;
@@ -417,33 +423,33 @@ fn read_states(d: &mut Decoder<'_>, first_frame: usize) -> Result<(), DecodeErro
         }
         decoded.put_back(frame.node, node);
         decoded.frames.pop();
-        if frame.chunked {
-            end_chunked(d, frame.skips_rest, frame.outer_chunk_end)?;
+        if frame.is_chunked {
+            end_chunked_value(d, frame.skips_rest, frame.outer_chunk_end)?;
         }
     }
 }
 
-/// Skips the rest of the innermost chunked value, whose known part was read, and its end tag.
-pub(super) fn end_chunked(
+/// Ends the innermost chunked value, whose state must have no rest unless `skips_rest` is set.
+pub(super) fn end_chunked_value(
     d: &mut Decoder<'_>,
     skips_rest: bool,
     outer_chunk_end: Option<usize>,
 ) -> Result<(), DecodeError> {
     let level = value_state(d).nesting.level;
-    if chunked::has_in_chunk(d, 1) && !skips_rest {
+    if chunked::has_aligned_data_in_chunk(d, 1) && !skips_rest {
         return Err(d.error(DecodeErrorKind::Malformed));
     }
-    if value_state(d).nesting.ended.is_none() {
+    if value_state(d).nesting.ended_from_level.is_none() {
         skip_to_end(d, level, skips_rest, outer_chunk_end)?;
     }
     let nesting = &mut value_state(d).nesting;
-    nesting.open.pop_if(|open| *open == level);
-    nesting.ended = nesting.ended.filter(|ended| *ended < level);
+    nesting.levels_in_parent_chunk.pop_if(|open| *open == level);
+    nesting.ended_from_level = nesting.ended_from_level.filter(|ended| *ended < level);
     nesting.level = level.saturating_sub(1);
     if nesting.level == 0 {
         chunked::end_chunks(d);
     } else {
-        chunked::await_chunk(d);
+        chunked::hide_until_next_chunk(d);
     }
     outer_chunk_end.map_or(Ok(()), |end| chunked::resume_chunk(d, end))
 }
@@ -461,19 +467,19 @@ fn skip_to_end(
         let tag = d.read_u32()?;
         let at = d.position() - 4;
         let end = tag.wrapping_neg();
-        if is_end(tag) && outer_chunk_end.is_some() {
-            // TAO counts levels from 1 again inside of an open chunk.
+        if is_end_tag(tag) && outer_chunk_end.is_some() {
+            // TAO counts levels from 1 again inside an open chunk.
             if end == 1 || (end == level && chunked::is_at_chunk_end(d, outer_chunk_end)) {
-                value_state(d).nesting.ended = Some(level);
+                value_state(d).nesting.ended_from_level = Some(level);
                 return Ok(());
             }
-        } else if is_end(tag) {
+        } else if is_end_tag(tag) {
             if end > inner_level {
-                // The tag ends the state of a base, as TAO writes it. No value has its level.
+                // TAO ends the state of each base with such a tag, whose level is that of no value.
                 continue;
             }
             if end <= level {
-                value_state(d).nesting.ended = Some(end);
+                value_state(d).nesting.ended_from_level = Some(end);
                 return Ok(());
             }
             inner_level = end - 1;
@@ -504,7 +510,7 @@ impl DecodedValues {
             .unwrap_or_else(|| unreachable!("only this module creates the tables"))
     }
 
-    /// Returns the level and the repository id of the instantiated value at this position.
+    /// Returns the level and the repository id of the value with a Rust type at this position.
     pub(super) fn level_and_id(&self, position: usize) -> Option<(u32, &'static str)> {
         self.entry(position).map(|entry| (entry.level, entry.factory.repository_id))
     }
@@ -524,7 +530,7 @@ impl DecodedValues {
         self.nodes.as_mut()?.get_mut(index as usize)
     }
 
-    /// Returns a handle to a value. It is weak until its graph is complete, because it may be stored there.
+    /// Returns a handle, which is weak until the graph is complete, because that may contain it.
     fn handle<V>(&self, entry: ValueEntry) -> Option<Value<V>> {
         let graph = self.graphs.get(entry.graph)?;
         let link = match graph.is_complete() {

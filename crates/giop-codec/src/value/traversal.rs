@@ -1,4 +1,5 @@
-//! `==` and `{:?}` of values, without recursion: a thread has one traversal at a time of each kind.
+//! `==` and `{:?}` of values, without recursion. Each thread performs at most one comparison and one
+//! formatting at a time: calls for values inside other values only extend the traversal that is running.
 
 use core::cell::RefCell;
 use core::fmt;
@@ -10,10 +11,10 @@ use std::thread::LocalKey;
 use super::Value;
 use super::graph::Graph;
 
-/// A thread's traversal. It has no destructor: values in other thread-locals can be dropped after it.
+/// A thread's running traversal. It has no destructor, because other thread-locals may use it later.
 type Current<T> = RefCell<ManuallyDrop<Option<T>>>;
 
-/// Ends the traversal, also if a state's `==` or `{:?}` panics.
+/// Ends the traversal when it is dropped, even if the `==` or `{:?}` of a state panics.
 struct ResetGuard<T: 'static>(&'static LocalKey<Current<T>>);
 
 impl<T> Drop for ResetGuard<T> {
@@ -25,29 +26,29 @@ impl<T> Drop for ResetGuard<T> {
 
 type NodeRef = (Arc<Graph>, u32);
 
-/// The state of one comparison. The pairs of nodes in it are equal unless a difference is found.
+/// The state of one comparison. All pairs of nodes in it are assumed to be equal until a difference is found.
 #[derive(Default)]
 struct Comparison {
-    assumed: HashSet<(usize, u32, usize, u32)>,
+    /// The pairs, by the address of the graph and the index of each node.
+    assumed_equal: HashSet<(usize, u32, usize, u32)>,
     pending: Vec<(NodeRef, NodeRef)>,
 }
 
 impl Comparison {
-    fn assume(&mut self, a: NodeRef, b: NodeRef) {
-        if self.assumed.insert((Arc::as_ptr(&a.0).addr(), a.1, Arc::as_ptr(&b.0).addr(), b.1)) {
+    fn assume_equal(&mut self, a: NodeRef, b: NodeRef) {
+        if self.assumed_equal.insert((Arc::as_ptr(&a.0).addr(), a.1, Arc::as_ptr(&b.0).addr(), b.1)) {
             self.pending.push((a, b));
         }
     }
 }
 
 thread_local! {
-    /// States compare their fields, which calls `eq` for each value in them. A nested call only stores the
-    /// pair.
+    /// Comparing two states calls `eq` for each pair of values in them. A nested call only stores the pair.
     static COMPARISON: Current<Comparison> = const { RefCell::new(ManuallyDrop::new(None)) };
 }
 
-/// Values are equal if they have one type and equal fields. Fields may share a value in one graph and have
-/// two equal ones in the other: [`Value::is_same`] distinguishes these.
+/// Values are equal if they have the same type and equal fields. Two fields that refer to one value are equal
+/// to two fields that refer to two equal values; [`Value::is_same`] distinguishes these cases.
 impl<V> PartialEq for Value<V> {
     fn eq(&self, other: &Value<V>) -> bool {
         if self.is_same(other) {
@@ -58,7 +59,7 @@ impl<V> PartialEq for Value<V> {
         let is_nested = COMPARISON.with(|comparison| {
             let mut comparison = comparison.borrow_mut();
             let is_nested = comparison.is_some();
-            comparison.get_or_insert_default().assume(a, b);
+            comparison.get_or_insert_default().assume_equal(a, b);
             is_nested
         });
         if is_nested {
@@ -79,12 +80,12 @@ impl<V> PartialEq for Value<V> {
     }
 }
 
-/// A value equals itself, whatever its content.
+/// A value is always equal to itself, even if it contains a floating-point NaN.
 impl<V> Eq for Value<V> {}
 
-const MAX_NODES: usize = 100;
+const MAX_SHOWN_NODES: usize = 100;
 
-/// The numbers of nodes, and the nodes still to be shown.
+/// The numbers of nodes, and the nodes that have not been shown yet.
 #[derive(Default)]
 struct NodeNumbers {
     numbers: HashMap<(usize, u32), usize>,
@@ -103,8 +104,7 @@ impl NodeNumbers {
 }
 
 thread_local! {
-    /// States format their fields, which calls `fmt` for each value in them. A nested call only writes a
-    /// number.
+    /// Formatting a state calls `fmt` for each value in it. A nested call only writes the value's number.
     static OUTPUT: Current<NodeNumbers> = const { RefCell::new(ManuallyDrop::new(None)) };
 }
 
@@ -124,7 +124,7 @@ impl<V> fmt::Debug for Value<V> {
         let next = || OUTPUT.with(|show| show.borrow_mut().as_mut()?.pending.pop_front());
         let mut shown = f.debug_tuple("Value");
         while let Some((number, graph, index)) = next() {
-            if number == MAX_NODES {
+            if number == MAX_SHOWN_NODES {
                 return shown.finish_non_exhaustive();
             }
             shown.field(&NumberedNode { number, graph, index });
@@ -144,7 +144,7 @@ impl fmt::Debug for NumberedNode {
         write!(f, "#{} = ", self.number)?;
         match self.graph.node(self.index) {
             Some(node) => node.show(f),
-            None => f.write_str("(not whole)"),
+            None => f.write_str("(incomplete)"),
         }
     }
 }

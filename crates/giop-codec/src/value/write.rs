@@ -9,25 +9,25 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use super::graph::Graph;
-use super::header::{CHUNKED, ID_LIST, INDIRECTION, NULL, ONE_ID, VALUE, is_always_named, is_explicit};
+use super::header::{CHUNKED, ID_LIST, INDIRECTION, NULL, ONE_ID, VALUE, is_always_in_full, is_always_named};
 use super::read;
 use super::{Factory, Flow, LocalTypes, Progress, Value, ValueForm};
 use crate::cdr::{CdrEncode, Encoder, Nilable, OpenChunk, WriteState, WrittenTables};
 use crate::{EncodeError, EncodeErrorKind};
 
-/// Maximum nesting of values in members that are not [parts](super::ValuePart), as in the decoder.
+/// The maximum nesting of values in members that are not [parts](super::ValuePart), as in the decoder.
 const MAX_VALUE_DEPTH: usize = crate::cdr::MAX_DEPTH as usize + 1;
 
-/// The values of an encoder's message. Positions count from the alignment origin.
+/// The positions, from the alignment origin, of the values and repository ids that were written.
 #[derive(Default)]
 pub(super) struct EncodedValues {
     values: HashMap<NodeKey, usize>,
     pub(super) ids: HashMap<Cow<'static, str>, usize>,
-    /// Positions of id lists, by the first id.
-    lists: HashMap<&'static str, usize>,
-    /// Positions of id lists of values in anys.
+    /// The positions of lists of ids, by the first id.
+    id_lists: HashMap<&'static str, usize>,
+    /// The positions of lists of ids of values that were written without a Rust type, such as those in anys.
     pub(super) untyped_lists: HashMap<Arc<[Arc<str>]>, usize>,
-    /// The types of values in anys that are themselves in an any.
+    /// The types of values that are in anys inside this any, or that were written without a Rust type.
     pub(super) local_types: LocalTypes,
     frames: Vec<Frame>,
 }
@@ -57,16 +57,15 @@ struct Frame {
     key: NodeKey,
     part: u32,
     progress: Progress,
-    chunked: bool,
-    /// Number of bases whose end tag was written.
-    ended_bases: usize,
+    is_chunked: bool,
+    ended_base_count: usize,
 }
 
 impl WrittenTables for EncodedValues {
     fn forget_from(&mut self, position: usize) {
         self.values.retain(|_, at| *at < position);
         self.ids.retain(|_, at| *at < position);
-        self.lists.retain(|_, at| *at < position);
+        self.id_lists.retain(|_, at| *at < position);
         self.untyped_lists.retain(|_, at| *at < position);
     }
 }
@@ -95,7 +94,7 @@ impl EncodedValues {
 
 impl fmt::Debug for EncodedValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Writing").field("values", &self.values.len()).finish_non_exhaustive()
+        f.debug_struct("EncodedValues").field("values", &self.values.len()).finish_non_exhaustive()
     }
 }
 
@@ -105,7 +104,7 @@ pub(crate) fn forget_values(e: &mut Encoder) {
     e.values = None;
 }
 
-/// Returns the types of all written values; `None` if there are none.
+/// Takes the types of all written values; `None` if no value has been written.
 pub(crate) fn take_value_types(e: &mut Encoder) -> Option<LocalTypes> {
     e.values.is_some().then(|| EncodedValues::of(e).take_types())
 }
@@ -114,7 +113,7 @@ pub(super) fn value_state(e: &mut Encoder) -> &mut WriteState {
     e.values.get_or_insert_with(|| Box::<WriteState<EncodedValues>>::default())
 }
 
-/// Writes null, an indirection, or the header of a value. Returns `true` if the state must follow.
+/// Writes null, an indirection, or the header of a value. Returns `true` if its state must follow.
 pub(super) fn begin_value<V: ValueForm>(
     e: &mut Encoder,
     value: Option<&Value<V>>,
@@ -126,7 +125,7 @@ pub(super) fn begin_value<V: ValueForm>(
     let error = EncodeErrorKind::Unrepresentable;
     let key = NodeKey { graph: value.link.graph().ok_or(error)?, index: value.index };
     let factory = key.graph.node(key.index).ok_or(error)?.factory();
-    let in_chunks = is_in_chunked(e);
+    let is_nested_in_chunks = is_in_chunked_value(e);
     let at = e.position().next_multiple_of(4);
     match EncodedValues::of(e).values.entry(key) {
         Entry::Occupied(known) => {
@@ -135,11 +134,11 @@ pub(super) fn begin_value<V: ValueForm>(
         }
         Entry::Vacant(new) => {
             let key = new.key().clone();
-            // Inside of chunks the position is not final: `put_header` removes an empty chunk.
-            if !in_chunks {
+            // In a chunked value, this position is not final: `put_header` may remove an empty chunk.
+            if !is_nested_in_chunks {
                 new.insert(at);
             }
-            put_header::<V>(e, key, factory, in_chunks).map(|()| true)
+            put_header::<V>(e, key, factory, is_nested_in_chunks).map(|()| true)
         }
     }
 }
@@ -148,34 +147,36 @@ fn put_header<V: ValueForm>(
     e: &mut Encoder,
     key: NodeKey,
     factory: &'static Factory,
-    in_chunks: bool,
+    is_nested_in_chunks: bool,
 ) -> Result<(), EncodeError> {
-    let exact = V::FACTORY.is_some_and(|own| own.repository_id == factory.repository_id);
+    let is_exact = V::FACTORY.is_some_and(|own| own.repository_id == factory.repository_id);
     let is_nested = value_state(e).level > 0;
-    // A receiver that truncates the enclosing value must still know the type of this one.
-    let type_info = match (exact, factory.truncatable.is_empty()) {
+    // A receiver that truncates the enclosing value, and therefore does not know the declared type of this
+    // nested value, must be able to read it. Therefore nested values always have an id.
+    let type_info = match (is_exact, factory.truncatable_bases.is_empty()) {
         (true, _) if !is_nested && !is_always_named(factory.repository_id) => 0,
         (false, false) => ID_LIST,
         _ => ONE_ID,
     };
-    let chunked = in_chunks || factory.custom || type_info == ID_LIST;
-    if in_chunks {
+    let is_chunked = is_nested_in_chunks || factory.is_custom || type_info == ID_LIST;
+    if is_nested_in_chunks {
         close_chunk(e)?;
     }
-    e.put_u32(VALUE | type_info | if chunked { CHUNKED } else { 0 });
+    e.put_u32(VALUE | type_info | if is_chunked { CHUNKED } else { 0 });
     let at = e.position() - 4;
     let encoded = EncodedValues::of(e);
-    if in_chunks {
+    if is_nested_in_chunks {
         encoded.values.insert(key.clone(), at);
     }
-    encoded.frames.push(Frame { key, part: 0, progress: Progress::default(), chunked, ended_bases: 0 });
+    let progress = Progress::default();
+    encoded.frames.push(Frame { key, part: 0, progress, is_chunked, ended_base_count: 0 });
     match type_info {
         ID_LIST => put_id_list(e, factory)?,
         ONE_ID => put_id(e, factory.repository_id, || Cow::Borrowed(factory.repository_id))?,
         _ => {}
     }
-    if chunked {
-        begin_chunked(e);
+    if is_chunked {
+        begin_chunked_value(e);
         open_chunk(e);
     }
     Ok(())
@@ -188,7 +189,7 @@ pub(crate) fn put_indirection(e: &mut Encoder, to: usize) -> Result<(), EncodeEr
     Ok(())
 }
 
-/// Writes a repository id, or an indirection to it. `key` is the id for later indirections.
+/// Writes a repository id, or an indirection to it. `key` returns the id as it is stored for indirections.
 pub(super) fn put_id(
     e: &mut Encoder,
     id: &str,
@@ -199,42 +200,42 @@ pub(super) fn put_id(
     if let Some(target) = encoded.ids.get(id).copied() {
         return put_indirection(e, target);
     }
-    if !is_explicit(id) {
+    if !is_always_in_full(id) {
         encoded.ids.insert(key(), at);
     }
-    e.put_ascii(id)
+    e.put_unconverted_str(id)
 }
 
 fn put_id_list(e: &mut Encoder, factory: &'static Factory) -> Result<(), EncodeError> {
     let at = e.position().next_multiple_of(4);
     let encoded = EncodedValues::of(e);
-    if let Some(target) = encoded.lists.get(factory.repository_id).copied() {
+    if let Some(target) = encoded.id_lists.get(factory.repository_id).copied() {
         return put_indirection(e, target);
     }
-    if !is_explicit(factory.repository_id) {
-        encoded.lists.insert(factory.repository_id, at);
+    if !is_always_in_full(factory.repository_id) {
+        encoded.id_lists.insert(factory.repository_id, at);
     }
-    e.put_len(factory.truncatable.len() + 1)?;
-    e.put_ascii(factory.repository_id)?;
-    factory.truncatable.iter().try_for_each(|id| e.put_ascii(id))
+    e.put_len(factory.truncatable_bases.len() + 1)?;
+    e.put_unconverted_str(factory.repository_id)?;
+    factory.truncatable_bases.iter().try_for_each(|id| e.put_unconverted_str(id))
 }
 
-/// Returns whether a value written now is inside of a chunked value, whose chunk must end before it.
-pub(super) fn is_in_chunked(e: &mut Encoder) -> bool {
-    !e.ends_bases && value_state(e).level > 0
+/// Returns whether the next value is inside a chunked value whose chunk must end before it.
+pub(super) fn is_in_chunked_value(e: &mut Encoder) -> bool {
+    !e.writes_base_end_tags && value_state(e).level > 0
 }
 
-pub(super) fn begin_chunked(e: &mut Encoder) {
-    let restarts_levels = e.ends_bases;
+pub(super) fn begin_chunked_value(e: &mut Encoder) {
+    let restarts_levels = e.writes_base_end_tags;
     let state = value_state(e);
     if restarts_levels {
         let outer = (core::mem::take(&mut state.level), state.chunk.take());
-        state.around.push(outer);
+        state.enclosing.push(outer);
     }
     state.level += 1;
 }
 
-/// Ends the state of a base, or the rest of the state, if bases have end tags.
+/// Writes the end tag of the state of a base, as TAO does. Its level is that of the value plus 1.
 pub(crate) fn end_base(e: &mut Encoder) -> Result<(), EncodeError> {
     close_chunk(e)?;
     let deeper = value_state(e).level + 1;
@@ -246,8 +247,8 @@ pub(crate) fn end_base(e: &mut Encoder) -> Result<(), EncodeError> {
 /// Writes the states of the values in `frames` from the index `first_frame` on.
 fn put_states(e: &mut Encoder, first_frame: usize) -> Result<(), EncodeError> {
     let error = EncodeErrorKind::Unrepresentable;
-    let ends_bases = e.ends_bases;
-    // The index of the frame whose part was written last, and its new part and progress.
+    let writes_base_end_tags = e.writes_base_end_tags;
+    // The index of the frame of which a part was written last, with its new part and progress.
     let mut written: Option<(usize, u32, Progress)> = None;
     loop {
         let frames = &mut EncodedValues::of(e).frames;
@@ -259,21 +260,21 @@ fn put_states(e: &mut Encoder, first_frame: usize) -> Result<(), EncodeError> {
         let Some(frame) = frames.last_mut().filter(|_| index >= first_frame) else { return Ok(()) };
         let (key, part, mut progress) = (frame.key.clone(), frame.part, frame.progress);
         let node = key.graph.node(key.index).ok_or(error)?;
-        let (chunked, ended) = (frame.chunked, frame.ended_bases);
+        let (is_chunked, ended_base_count) = (frame.is_chunked, frame.ended_base_count);
         let factory = node.factory();
-        let ends_bases = ends_bases && chunked && !factory.custom;
-        if ends_bases && factory.base_ends.get(ended) == Some(&part) {
-            frame.ended_bases += 1;
+        let writes_base_end_tags = writes_base_end_tags && is_chunked && !factory.is_custom;
+        if writes_base_end_tags && factory.base_ends.get(ended_base_count) == Some(&part) {
+            frame.ended_base_count += 1;
             end_base(e)?;
             continue;
         }
         if part == node.parts() {
             frames.pop();
-            if ends_bases {
+            if writes_base_end_tags {
                 end_base(e)?;
             }
-            if chunked {
-                end_chunked(e)?;
+            if is_chunked {
+                end_chunked_value(e)?;
             }
             continue;
         }
@@ -303,17 +304,16 @@ fn put_value<V: ValueForm>(e: &mut Encoder, value: &Value<V>) -> Result<(), Enco
     result
 }
 
-/// Opens a chunk and reserves space for its length.
 pub(super) fn open_chunk(e: &mut Encoder) {
     let before = e.head().len();
     e.put_u32(0);
-    let chunk = OpenChunk { before, length_at: e.head().len() - 4, start: e.position() };
+    let chunk = OpenChunk { head_len_before: before, length_at: e.head().len() - 4, start: e.position() };
     value_state(e).chunk = Some(chunk);
 }
 
 /// Ends the open chunk, or removes it if it is empty.
 pub(super) fn close_chunk(e: &mut Encoder) -> Result<(), EncodeError> {
-    let Some(OpenChunk { before, length_at, start }) = value_state(e).chunk.take() else {
+    let Some(OpenChunk { head_len_before: before, length_at, start }) = value_state(e).chunk.take() else {
         return Ok(());
     };
     let length = e.position() - start;
@@ -326,25 +326,25 @@ pub(super) fn close_chunk(e: &mut Encoder) -> Result<(), EncodeError> {
     Ok(())
 }
 
-/// Ends the innermost chunked value. If a nested value ended at the same position, both share one end tag.
-pub(super) fn end_chunked(e: &mut Encoder) -> Result<(), EncodeError> {
+/// Ends the innermost chunked value. It shares the end tag of a nested value that ended at the same position.
+pub(super) fn end_chunked_value(e: &mut Encoder) -> Result<(), EncodeError> {
     close_chunk(e)?;
     let position = e.position();
     let state = value_state(e);
     let level = state.level;
     let tag = level.wrapping_neg();
-    if let Some((level, chunk)) = state.around.pop() {
+    if let Some((level, chunk)) = state.enclosing.pop() {
         (state.level, state.chunk) = (level, chunk);
         e.put_u32(tag);
         return Ok(());
     }
     state.level = level.saturating_sub(1);
-    match state.end {
+    match state.last_end_tag {
         Some((tag_at, end)) if end == position => e.patch_u32(tag_at, tag),
         _ => {
             e.put_u32(tag);
             let end = (e.head().len() - 4, e.position());
-            value_state(e).end = Some(end);
+            value_state(e).last_end_tag = Some(end);
         }
     }
     if level > 1 {
@@ -370,7 +370,7 @@ impl<V: ValueForm> Nilable for Value<V> {
     }
 }
 
-/// The encoding is that of an `Option<Value<V>>`, which could also be null.
+/// The encoding is the same as that of `Some(value)`, an `Option<Value<V>>`.
 impl<V: ValueForm> CdrEncode for Value<V> {
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         put_value(e, self)

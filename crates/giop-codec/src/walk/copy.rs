@@ -1,43 +1,41 @@
-//! Copies of values from one stream to another, whose byte order, phase, version and code sets may differ.
+//! Copies of values to another stream, whose byte order, version, code sets and alignment may differ.
 
-use super::MAX_ANYS;
+use super::MAX_NESTED_ANYS;
 use super::custom::canonical_encoder;
 use super::graph::GraphState;
-use super::run::{StepActions, check_fits, read_length, run};
-use super::skip::read_except_id;
+use super::run::{StepActions, check_fits, read_length, run_steps};
+use super::skip::read_exception_id;
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder, check_bound};
 use crate::ior::Ior;
-use crate::program::{EMPTY_VALUE_CHARGE, Index, Labels, Plan, read_decimal};
+use crate::program::{EMPTY_VALUE_CHARGE_BYTES, Index, LabelEncoding, Plan, read_decimal};
 use crate::typecode::{Nodes, TypeCode};
 use crate::value::write;
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
-/// The reason why a value was not copied, by the stream at fault.
 #[derive(Debug)]
 pub(crate) enum CopyError {
     Decode(DecodeError),
     Encode(EncodeError),
 }
 
-/// The contents that were found in a copied value, as in [`Contents`](crate::program::Contents).
+/// What a copied value contains; see [`Contents`](crate::program::Contents).
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    pub(crate) references: bool,
-    pub(crate) graphs: bool,
+    pub(crate) has_references: bool,
+    pub(crate) has_value_types: bool,
 }
 
-/// Copies one value of this type. Copies runs of numbers and bytes whole, and charges the decoder for the
-/// output.
+/// Copies one value of this type. The size of the output is deducted from the decoder's memory limit.
 pub(crate) fn copy(code: &TypeCode, d: &mut Decoder<'_>, e: &mut Encoder) -> Result<Findings, CopyError> {
     Copier::new(e).copy_whole(code, d)
 }
 
-/// Skips a value that may contain values of value types.
+/// Skips a value that may contain values of value types, by copying it and discarding the copy.
 pub(crate) fn skip_by_copying(code: &TypeCode, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
     let start = d.position();
     let mut unused = canonical_encoder();
     let mut copier = Copier::new(&mut unused);
-    copier.discards_all = true;
+    copier.discards_output = true;
     match copier.copy_whole(code, d) {
         Ok(_) => Ok(()),
         Err(CopyError::Decode(error)) => Err(error),
@@ -45,7 +43,7 @@ pub(crate) fn skip_by_copying(code: &TypeCode, d: &mut Decoder<'_>) -> Result<()
     }
 }
 
-/// Copies one value like [`copy`], with the repository ids of all known bases in the headers of its values.
+/// Copies one value like [`copy`], but writes the ids of all known bases into headers of value types.
 pub(crate) fn copy_with_ids(
     code: &TypeCode,
     d: &mut Decoder<'_>,
@@ -58,41 +56,41 @@ pub(crate) fn copy_with_ids(
 
 pub(super) struct Copier<'a> {
     pub(super) e: &'a mut Encoder,
-    /// The output in bytes that was charged to the decoder.
-    charged: usize,
+    /// The length of the encoder's data for which the decoder's memory limit has been reduced.
+    charged_len: usize,
     pub(super) anys: usize,
-    /// The encode error, while an unspecific decode error is propagated.
+    /// The error of the encoder. While it is set, a decode error that stands for it is propagated.
     encode_error: Option<EncodeError>,
     pub(super) findings: Findings,
     pub(super) graph: GraphState,
     /// Whether the whole output is discarded.
-    pub(super) discards_all: bool,
+    pub(super) discards_output: bool,
 }
 
 pub(super) type CopyResult = Result<(), DecodeError>;
 
 impl<'a> Copier<'a> {
     pub(super) fn new(e: &'a mut Encoder) -> Copier<'a> {
-        let charged = e.len();
+        let charged_len = e.len();
         Copier {
             e,
-            charged,
+            charged_len,
             anys: 0,
             encode_error: None,
             findings: Findings::default(),
             graph: GraphState::default(),
-            discards_all: false,
+            discards_output: false,
         }
     }
 
     fn copy_whole(mut self, code: &TypeCode, d: &mut Decoder<'_>) -> Result<Findings, CopyError> {
         let Err(error) = self.any_value(d, code) else { return Ok(self.findings) };
-        // The output is incomplete, so that nothing in it may be referred to.
+        // The output is incomplete, so no later indirection may refer to anything in it.
         write::forget_values(self.e);
         Err(self.encode_error.map_or(CopyError::Decode(error), CopyError::Encode))
     }
 
-    /// Calls `f` with the encoder. Stores its error, and returns an unspecific one in place of it.
+    /// Calls `f` with the encoder. Stores its error, and returns a decode error that stands for it.
     pub(super) fn put<R>(
         &mut self,
         d: &Decoder<'_>,
@@ -104,16 +102,16 @@ impl<'a> Copier<'a> {
         })
     }
 
-    /// Copies a value of this type, and charges for one that takes no bytes.
+    /// Copies a value of this type. A value without bytes is charged to the decoder's memory limit.
     fn any_value(&mut self, d: &mut Decoder<'_>, code: &TypeCode) -> CopyResult {
         let start = d.position();
         self.value(d, &code.nodes, code.root)?;
-        if d.position() == start { d.charge(EMPTY_VALUE_CHARGE) } else { Ok(()) }
+        if d.position() == start { d.charge(EMPTY_VALUE_CHARGE_BYTES) } else { Ok(()) }
     }
 
     pub(super) fn value(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, index: Index) -> CopyResult {
         let steps = nodes.compiled();
-        run(steps, nodes, self, d, steps.entry(index))
+        run_steps(steps, nodes, self, d, steps.entry(index))
     }
 }
 
@@ -122,7 +120,7 @@ impl StepActions for Copier<'_> {
         plan.copy(d, self.e, 1)
     }
 
-    fn run(&mut self, d: &mut Decoder<'_>, plan: &Plan, count: usize) -> CopyResult {
+    fn fixed_elements(&mut self, d: &mut Decoder<'_>, plan: &Plan, count: usize) -> CopyResult {
         plan.copy(d, self.e, count)
     }
 
@@ -130,7 +128,7 @@ impl StepActions for Copier<'_> {
         self.put(d, |e| e.put_len(count))
     }
 
-    /// Returns an error: the count of such elements could not be validated against the remaining bytes.
+    /// Returns an error, because a reader could not validate the count against the remaining bytes.
     #[cold]
     fn on_empty_elements(&mut self, _: &mut Decoder<'_>, first: usize) -> CopyResult {
         Err(DecodeError::new(DecodeErrorKind::NotInAny, first))
@@ -142,7 +140,7 @@ impl StepActions for Copier<'_> {
             check_fits(d, bound, || check_bound(&text, bound as usize).is_ok())?;
             return self.put(d, |e| e.put_wstr(&text));
         }
-        let text = d.read_string_ref()?;
+        let text = d.read_string_cow()?;
         check_fits(d, bound, || check_bound(&*text, bound as usize).is_ok())?;
         self.put(d, |e| e.put_str(&text))
     }
@@ -158,14 +156,14 @@ impl StepActions for Copier<'_> {
         Ok(())
     }
 
-    fn label(&mut self, d: &mut Decoder<'_>, labels: Labels) -> Result<i64, DecodeError> {
+    fn label(&mut self, d: &mut Decoder<'_>, labels: LabelEncoding) -> Result<i64, DecodeError> {
         let label = labels.read(d, false)?;
         self.put(d, |e| labels.write(e, label))?;
         Ok(label)
     }
 
     fn any(&mut self, d: &mut Decoder<'_>) -> CopyResult {
-        if self.anys >= MAX_ANYS {
+        if self.anys >= MAX_NESTED_ANYS {
             return Err(d.error(DecodeErrorKind::DepthLimit));
         }
         let code = TypeCode::decode(d)?;
@@ -183,7 +181,7 @@ impl StepActions for Copier<'_> {
     }
 
     fn object(&mut self, d: &mut Decoder<'_>) -> CopyResult {
-        self.findings.references = true;
+        self.findings.has_references = true;
         let ior = Ior::decode(d)?;
         self.put(d, |e| ior.encode(e))
     }
@@ -200,21 +198,21 @@ impl StepActions for Copier<'_> {
         Ok(())
     }
 
-    fn except_id(&mut self, d: &mut Decoder<'_>, id: &str) -> CopyResult {
-        read_except_id(d, id)?;
-        self.put(d, |e| e.put_ascii(id))
+    fn exception_id(&mut self, d: &mut Decoder<'_>, id: &str) -> CopyResult {
+        read_exception_id(d, id)?;
+        self.put(d, |e| e.put_unconverted_str(id))
     }
 
     #[inline]
     fn after_step(&mut self, d: &mut Decoder<'_>) -> CopyResult {
-        let written = self.e.len().saturating_sub(self.charged);
-        self.charged += written;
+        let written = self.e.len().saturating_sub(self.charged_len);
+        self.charged_len += written;
         d.charge(written)
     }
 }
 
 impl From<CopyError> for EncodeError {
-    /// Converts the fault of a locally created value.
+    /// Converts an error in copying a local value. A decode error means that the value itself is invalid.
     fn from(fault: CopyError) -> EncodeError {
         match fault {
             CopyError::Encode(error) => error,

@@ -1,5 +1,5 @@
-//! Copies of custom values. Only the program that defines their type knows the structure of their state, so
-//! it is copied unchanged, except for the positions of other values.
+//! Copies of custom values. Only the program that defines their type knows the structure of their state.
+//! Therefore it is copied unchanged, except for references to the positions of other values.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::copy::{Copier, CopyResult};
-use super::graph::VALUE_CHARGE;
+use super::graph::VALUE_CHARGE_BYTES;
 use super::run::StepActions;
 use crate::cdr::{CharSet, CodeSets, Decoder, Encoder, WCharSet};
 use crate::value::{Class, Piece, ValueHeader, custom, untyped};
@@ -15,7 +15,7 @@ use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeErrorKind, Version};
 
 pub(crate) const UNICODE_CODE_SETS: CodeSets = CodeSets { char: CharSet::Utf8, wchar: Some(WCharSet::Utf16) };
 
-/// The properties of a stream that an encoded value depends on.
+/// The properties of a stream on which the encoding of a value depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StreamProperties {
     pub(crate) order: ByteOrder,
@@ -47,14 +47,14 @@ impl StreamProperties {
     }
 }
 
-/// Returns an encoder with the properties in which locally created values are stored in anys.
+/// Returns an encoder with the properties of the streams that store locally created values in anys.
 pub(crate) fn canonical_encoder() -> Encoder {
     StreamProperties::default().encoder()
 }
 
 impl Copier<'_> {
-    fn discards_output(&self) -> bool {
-        self.discards_all || self.graph.discards_result
+    fn is_output_discarded(&self) -> bool {
+        self.discards_output || self.graph.discards_result
     }
 
     #[inline(never)]
@@ -64,47 +64,47 @@ impl Copier<'_> {
         class: Arc<Class>,
         value: ValueHeader,
         ids: &[&str],
-        implied: Option<&Arc<str>>,
+        implied_id: Option<&Arc<str>>,
     ) -> CopyResult {
         let is_same_stream = self.e.order() == d.order()
             && self.e.version() == d.version()
             && self.e.code_sets() == d.code_sets();
-        if !is_same_stream && !self.discards_output() {
+        if !is_same_stream && !self.is_output_discarded() {
             return self.put(d, |_| Err(EncodeErrorKind::CustomState.into()));
         }
-        // The value has the type of its header, also if the program knows only a base of that type.
-        let missing_id = implied.or(class.ids.first()).filter(|_| ids.is_empty()).cloned();
+        // The copy has the type that the header names, even if the program knows only a base of that type.
+        let missing_id = implied_id.or(class.ids.first()).filter(|_| ids.is_empty()).cloned();
         let known: Vec<&str> = match &missing_id {
             _ if self.graph.writes_all_ids && ids.len() < 2 => class.ids.iter().map(|id| &**id).collect(),
             missing_id => missing_id.as_deref().into_iter().collect(),
         };
         let ids = if known.is_empty() { ids } else { &known };
-        d.charge(VALUE_CHARGE)?;
-        let phase = (!self.discards_output()).then(|| custom::tag_phase(d));
-        untyped::enter(d, value, missing_id.as_ref())?;
+        d.charge(VALUE_CHARGE_BYTES)?;
+        let phase = (!self.is_output_discarded()).then(|| custom::tag_phase(d));
+        untyped::enter_value(d, value, missing_id.as_ref())?;
         let position = self.put(d, |e| custom::begin_custom_value(e, ids, phase))?;
         self.graph.copied.insert(value.at, position, Some(&class));
         // The state may contain a reference.
-        self.findings.references = true;
+        self.findings.has_references = true;
         custom::read_custom_pieces(d, value, &mut |d, piece| self.copy_piece(d, &piece))?;
-        untyped::leave(d, value, true)?;
-        self.put(d, |e| untyped::close(e, true))?;
+        untyped::leave_value(d, value, true)?;
+        self.put(d, |e| untyped::close_value(e, true))?;
         self.after_step(d)
     }
 
     fn copy_piece(&mut self, d: &mut Decoder<'_>, piece: &Piece<'_>) -> CopyResult {
         match piece {
             Piece::Null => untyped::put_null(self.e),
-            Piece::End(deeper) => custom::put_custom_end(self.e, *deeper),
-            Piece::Header(at, ids, phase) => {
-                d.charge(VALUE_CHARGE)?;
-                let phase = (!self.discards_output()).then_some(*phase);
+            Piece::End { depth } => custom::put_custom_end(self.e, *depth),
+            Piece::Header { at, ids, phase } => {
+                d.charge(VALUE_CHARGE_BYTES)?;
+                let phase = (!self.is_output_discarded()).then_some(*phase);
                 let position = self.put(d, |e| custom::put_custom_header(e, ids, phase))?;
                 self.graph.copied.insert(*at, position, None);
             }
-            Piece::Chunk(at, phase, bytes) => {
+            Piece::Chunk { at, phase, bytes } => {
                 self.put(d, |e| e.put_len(bytes.len()))?;
-                if !self.discards_output() && self.e.position() % 8 != *phase {
+                if !self.is_output_discarded() && self.e.position() % 8 != *phase {
                     return self.put(d, |_| Err(EncodeErrorKind::CustomState.into()));
                 }
                 let bytes = self.with_indirections(d, *at, bytes)?;
@@ -115,7 +115,7 @@ impl Copier<'_> {
     }
 
     /// Returns the data of a chunk that begins at `at`, with its indirections adjusted to the target. A word
-    /// is treated as the offset of an indirection only if it follows a tag and points exactly to a value.
+    /// counts as an indirection's offset only if it follows that tag and points exactly to a value.
     fn with_indirections<'o>(
         &self,
         d: &Decoder<'_>,
@@ -123,7 +123,7 @@ impl Copier<'_> {
         bytes: &'o [u8],
     ) -> Result<Cow<'o, [u8]>, DecodeError> {
         let mut adjusted = Cow::Borrowed(bytes);
-        if self.discards_output() {
+        if self.is_output_discarded() {
             return Ok(adjusted);
         }
         let new_at = self.e.position();
@@ -140,7 +140,7 @@ impl Copier<'_> {
             let Some(target) = (at + index).checked_sub(offset.unsigned_abs() as usize) else { continue };
             let Some(new_target) = self.graph.copied.get(target).map(|value| value.new_position) else {
                 if custom::has_value_at(d, target) {
-                    // The value is outside of this any, and nothing can be inserted into a custom state.
+                    // The value is outside of this any, and it cannot be inserted into a custom state.
                     return Err(DecodeError::new(DecodeErrorKind::NotInAny, at + index - 4));
                 }
                 continue;

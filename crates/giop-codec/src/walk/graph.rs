@@ -1,8 +1,8 @@
-//! Copies of graphs of values, with an explicit list of frames instead of recursion.
+//! Copies of graphs of values of IDL value types, with a list of frames instead of recursion.
 //!
-//! A written value always includes its type, so that it can be read without the any's type code. Sharing
-//! within an any is preserved. A value that the any shares with the rest of the message is copied again, so
-//! that the any can be stored without the message.
+//! A copied value always includes its type, so that it can be read without the type code of the any that
+//! contains it. Sharing within an any is preserved. A value that the any shares with the rest of the message
+//! is copied into the any, so that the any can be stored without the message.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use crate::cdr::Decoder;
 use crate::program::Index;
 use crate::typecode::{Nodes, TcKind};
 use crate::value::{
-    Class, ClassChoice, Classes, MemberKind, NextValue, ValueHeader, formal, member_kind, untyped, write,
+    Class, ClassChoice, Classes, MemberKind, NextValue, ValueHeader, formal_id, member_kind, untyped, write,
 };
 use crate::{DecodeError, DecodeErrorKind};
 
-/// The charge in bytes for each value of a value type in addition to its bytes or members.
-pub(crate) const VALUE_CHARGE: usize = 160;
+/// The bytes deducted from the decoder's memory limit for each value, in addition to its contents.
+pub(crate) const VALUE_CHARGE_BYTES: usize = 160;
 
-/// The new positions of values, by their positions in the source. They are positions in the target of a copy,
-/// or numbers of nodes. Copying, reading and writing share its machine code.
+/// The new position of each value: a position in the target of a copy, or the number of a node in a graph.
+/// The key is the position in the source. One type serves copying, reading and writing to save code.
 #[derive(Default)]
 pub(crate) struct CopiedValues(HashMap<usize, CopiedValue>);
 
@@ -33,9 +33,9 @@ pub(crate) struct CopiedValue {
 }
 
 impl CopiedValue {
-    /// Returns whether the value may be used where this type is expected.
-    pub(crate) fn is_a(&self, formal: Option<&str>) -> bool {
-        self.class.as_ref().is_none_or(|class| class.is_a(formal))
+    /// Returns whether the value may be used where a value of the type `id` is expected.
+    pub(crate) fn is_a(&self, id: Option<&str>) -> bool {
+        self.class.as_ref().is_none_or(|class| class.is_a(id))
     }
 }
 
@@ -54,19 +54,20 @@ impl CopiedValues {
 struct Frame {
     class: Arc<Class>,
     next_member: usize,
-    /// The remaining elements of the previous member, if that is a sequence of values: their type and number.
+    /// The type and number of the remaining elements of the previous member, if it is a sequence of values.
     elements: Option<(Index, usize)>,
     header: ValueHeader,
+    /// Whether the source has members that the class does not have.
     is_truncated: bool,
     is_written_in_chunks: bool,
-    ended_bases: usize,
+    ended_base_count: usize,
 }
 
 #[derive(Default)]
 pub(super) struct GraphState {
     /// Whether the output for this graph is discarded, so that indirections need not be resolved.
     pub(super) discards_result: bool,
-    /// Whether to write headers with all ids, whatever type is expected, so that each value can be truncated.
+    /// Whether each header contains the ids of all bases, so that any value can be truncated by a receiver.
     pub(super) writes_all_ids: bool,
     frames: Vec<Frame>,
     pub(super) copied: CopiedValues,
@@ -74,7 +75,7 @@ pub(super) struct GraphState {
 }
 
 impl Copier<'_> {
-    /// Copies a part of this value type, box or abstract interface, with everything that it refers to.
+    /// Copies a part of this value type, value box or abstract interface, with all that it refers to.
     pub(super) fn copy_graph(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> CopyResult {
         let first_frame = self.graph.frames.len();
         self.begin_part(d, nodes, place)?;
@@ -85,7 +86,7 @@ impl Copier<'_> {
         }
     }
 
-    /// Copies null, an indirection, or the header of a value whose state then becomes a frame.
+    /// Copies null, an object reference, an indirection, or the header of a value, which becomes a frame.
     fn begin_part(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> CopyResult {
         if nodes.at(place).kind() == TcKind::AbstractInterface {
             let is_reference = d.read_bool()?;
@@ -94,14 +95,14 @@ impl Copier<'_> {
                 return self.object(d);
             }
         }
-        self.findings.graphs = true;
+        self.findings.has_value_types = true;
         match untyped::next_value(d)? {
             NextValue::Null => {
                 untyped::put_null(self.e);
                 Ok(())
             }
-            NextValue::Back(target) => match self.graph.copied.get(target) {
-                Some(value) if !value.is_a(formal(nodes, place)) => {
+            NextValue::Indirection(target) => match self.graph.copied.get(target) {
+                Some(value) if !value.is_a(formal_id(nodes, place)) => {
                     Err(DecodeError::new(DecodeErrorKind::Malformed, d.position() - 8))
                 }
                 Some(value) => {
@@ -112,14 +113,14 @@ impl Copier<'_> {
                     untyped::put_null(self.e);
                     Ok(())
                 }
-                // The value is outside of this any.
-                None => untyped::read_again(d, target, &mut |d, implied| match untyped::next_value(d)? {
+                // The value is outside of this any, so it is copied into the any.
+                None => untyped::read_again(d, target, &mut |d, implied_id| match untyped::next_value(d)? {
                     NextValue::New(value, ids) => {
                         let first_frame = self.graph.frames.len();
-                        self.begin_value(d, nodes, place, value, &ids, implied)?;
+                        self.begin_value(d, nodes, place, value, &ids, implied_id)?;
                         self.copy_states(d, first_frame)
                     }
-                    NextValue::Null | NextValue::Back(_) => Err(d.error(DecodeErrorKind::Malformed)),
+                    NextValue::Null | NextValue::Indirection(_) => Err(d.error(DecodeErrorKind::Malformed)),
                 }),
             },
             NextValue::New(value, ids) => self.begin_value(d, nodes, place, value, &ids, None),
@@ -133,25 +134,26 @@ impl Copier<'_> {
         place: Index,
         value: ValueHeader,
         ids: &[&str],
-        implied: Option<&Arc<str>>,
+        implied_id: Option<&Arc<str>>,
     ) -> CopyResult {
         if let Some(part) = self.graph.copied.get(value.at) {
-            // This value is a part of a value outside of this any, and was copied before the whole.
+            // The value is a part of another value outside of this any, and was copied before that.
             let position = part.new_position;
             self.put(d, |e| write::put_indirection(e, position))?;
-            return skip_known_state(d, (nodes, place), value, ids, implied, self.anys);
+            return skip_known_state(d, (nodes, place), value, ids, implied_id, self.anys);
         }
-        let chosen = self.graph.classes.choose(d, (nodes, place), value, ids, implied.map(|id| &**id))?;
-        let ClassChoice { class, exact, truncated: is_truncated } = chosen;
-        let exact = exact && !self.graph.writes_all_ids;
-        if class.custom {
-            return self.copy_custom(d, class, value, ids, implied);
+        let chosen = self.graph.classes.choose(d, (nodes, place), value, ids, implied_id.map(|id| &**id))?;
+        let ClassChoice { class, is_exact, is_truncated } = chosen;
+        let is_exact = is_exact && !self.graph.writes_all_ids;
+        if class.is_custom {
+            return self.copy_custom(d, class, value, ids, implied_id);
         }
-        // Later indirections to a value without an id need the id of its class.
+        // A later indirection to a value whose header has no id needs the id of its class.
         let missing_id = class.ids.first().filter(|_| ids.is_empty());
-        d.charge(VALUE_CHARGE)?;
-        untyped::enter(d, value, missing_id)?;
-        let (position, is_written_in_chunks) = self.put(d, |e| untyped::open(e, &class.ids, exact))?;
+        d.charge(VALUE_CHARGE_BYTES)?;
+        untyped::enter_value(d, value, missing_id)?;
+        let (position, is_written_in_chunks) =
+            self.put(d, |e| untyped::open_value(e, &class.ids, is_exact))?;
         self.graph.copied.insert(value.at, position, Some(&class));
         self.graph.frames.push(Frame {
             class,
@@ -160,24 +162,27 @@ impl Copier<'_> {
             header: value,
             is_truncated,
             is_written_in_chunks,
-            ended_bases: 0,
+            ended_base_count: 0,
         });
         self.after_step(d)
     }
 
     fn end_bases(&mut self, d: &mut Decoder<'_>) -> CopyResult {
-        let frame = self.graph.frames.last().filter(|frame| self.e.ends_bases && frame.elements.is_none());
+        let frame =
+            self.graph.frames.last().filter(|frame| self.e.writes_base_end_tags && frame.elements.is_none());
         let Some(frame) = frame else { return Ok(()) };
-        let (class, in_chunks, member, mut ended_bases) =
-            (Arc::clone(&frame.class), frame.is_written_in_chunks, frame.next_member, frame.ended_bases);
-        self.put(d, |e| untyped::end_complete_bases(e, &class, in_chunks, member, &mut ended_bases))?;
+        let (class, is_written_in_chunks, member, mut ended_base_count) =
+            (Arc::clone(&frame.class), frame.is_written_in_chunks, frame.next_member, frame.ended_base_count);
+        self.put(d, |e| {
+            untyped::end_complete_bases(e, &class, is_written_in_chunks, member, &mut ended_base_count)
+        })?;
         if let Some(frame) = self.graph.frames.last_mut() {
-            frame.ended_bases = ended_bases;
+            frame.ended_base_count = ended_base_count;
         }
         Ok(())
     }
 
-    /// Copies the states of the values whose headers were copied, from the frame `first_frame` on.
+    /// Copies the states of the values in `frames`, from the index `first_frame` on.
     fn copy_states(&mut self, d: &mut Decoder<'_>, first_frame: usize) -> CopyResult {
         while self.graph.frames.len() > first_frame {
             self.end_bases(d)?;
@@ -190,11 +195,11 @@ impl Copier<'_> {
                 continue;
             }
             let Some(member) = class.members.get(frame.next_member) else {
-                let (header, is_truncated, in_chunks) =
+                let (header, is_truncated, is_written_in_chunks) =
                     (frame.header, frame.is_truncated, frame.is_written_in_chunks);
                 self.graph.frames.pop();
-                untyped::leave(d, header, is_truncated)?;
-                self.put(d, |e| untyped::close(e, in_chunks))?;
+                untyped::leave_value(d, header, is_truncated)?;
+                self.put(d, |e| untyped::close_value(e, is_written_in_chunks))?;
                 self.after_step(d)?;
                 continue;
             };
@@ -202,8 +207,8 @@ impl Copier<'_> {
             let member = nodes.unaliased(*member);
             match member_kind(nodes, member) {
                 MemberKind::Value => self.begin_part(d, nodes, member)?,
-                MemberKind::Values(element, bound, least) => {
-                    let count = read_count(d, least, bound)?;
+                MemberKind::Values { element, bound, min_size } => {
+                    let count = read_count(d, min_size, bound)?;
                     self.on_count(d, count)?;
                     if let Some(frame) = self.graph.frames.last_mut() {
                         frame.elements = (count > 0).then_some((element, count));
@@ -216,19 +221,18 @@ impl Copier<'_> {
     }
 }
 
-/// Skips the state of a value that was copied before, after its header. `anys` is the number of enclosing
-/// anys.
+/// Skips the state of a value that was copied before, after its header. `anys` counts the enclosing anys.
 pub(crate) fn skip_known_state(
     d: &mut Decoder<'_>,
     (nodes, place): (&Nodes, Index),
     value: ValueHeader,
     ids: &[&str],
-    implied: Option<&Arc<str>>,
+    implied_id: Option<&Arc<str>>,
     anys: usize,
 ) -> CopyResult {
     let mut unused = canonical_encoder();
     let mut skipper = Copier::new(&mut unused);
     (skipper.anys, skipper.graph.discards_result) = (anys, true);
-    skipper.begin_value(d, nodes, place, value, ids, implied)?;
+    skipper.begin_value(d, nodes, place, value, ids, implied_id)?;
     d.nested(|d| skipper.copy_states(d, 0))
 }

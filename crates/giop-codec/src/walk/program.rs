@@ -8,8 +8,7 @@ use crate::typecode::{Nodes, TypeCode};
 
 /// A type code with its program: a list of steps, which is executed on encoded values.
 ///
-/// The program of a type code and all types that it consists of is compiled once, on first use. Cloning
-/// increments a reference count.
+/// A type code and its types are compiled once, on first use. Cloning increments a reference count.
 ///
 /// ```
 /// use giop_codec::cdr::{CdrEncode, Decoder, Encoder};
@@ -25,7 +24,7 @@ use crate::typecode::{Nodes, TypeCode};
 /// let bytes = e.into_bytes();
 /// let mut d = Decoder::from_bytes(&bytes, ByteOrder::Big, Version::V1_2);
 /// let contents = Program::of(&Vec::<String>::type_code()).skip(&mut d)?;
-/// assert!(contents.text);
+/// assert!(contents.has_text);
 /// assert_eq!(d.read_u16()?, 7);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -35,19 +34,19 @@ pub struct Program {
 }
 
 impl Program {
-    /// Returns the program of a type.
+    /// Returns the program of a type, which is compiled unless that has been done before.
     pub fn of(code: &TypeCode) -> Program {
         let program = Program { code: code.clone() };
         program.steps();
         program
     }
 
-    /// Returns the type.
+    /// Returns the type code.
     pub fn type_code(&self) -> &TypeCode {
         &self.code
     }
 
-    /// Returns the possible contents of values of the type.
+    /// Returns what values of the type can contain.
     pub fn contents(&self) -> Contents {
         contents(self.nodes(), self.code.root)
     }

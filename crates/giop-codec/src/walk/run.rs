@@ -1,22 +1,23 @@
 //! The loop over the steps of a program. [`StepActions`] performs each step.
 
 use crate::cdr::Decoder;
-use crate::program::{EMPTY_VALUE_CHARGE, Index, Labels, Op, Pc, Plan, StepResult, Steps};
+use crate::program::{EMPTY_VALUE_CHARGE_BYTES, Index, LabelEncoding, Op, Pc, Plan, StepResult, Steps};
 use crate::typecode::{Body, NamedType, Node, Nodes};
 use crate::{DecodeError, DecodeErrorKind};
 
+/// What is done with each part of a value. The methods are named after the steps ([`Op`]).
 pub(crate) trait StepActions {
     fn block(&mut self, d: &mut Decoder<'_>, plan: &Plan) -> StepResult;
-    fn run(&mut self, d: &mut Decoder<'_>, plan: &Plan, count: usize) -> StepResult;
+    fn fixed_elements(&mut self, d: &mut Decoder<'_>, plan: &Plan, count: usize) -> StepResult;
     fn on_count(&mut self, d: &mut Decoder<'_>, count: usize) -> StepResult;
-    /// Is called after the elements of a sequence that took no bytes; `first` is their position.
+    /// Called after a sequence whose elements took no bytes. `first` is the position of the first one.
     fn on_empty_elements(&mut self, _d: &mut Decoder<'_>, _first: usize) -> StepResult {
         Ok(())
     }
     fn text(&mut self, d: &mut Decoder<'_>, wide: bool, bound: u32) -> StepResult;
     fn wchar(&mut self, d: &mut Decoder<'_>) -> StepResult;
     fn decimal(&mut self, d: &mut Decoder<'_>, digits: u16) -> StepResult;
-    fn label(&mut self, d: &mut Decoder<'_>, labels: Labels) -> StepResult<i64> {
+    fn label(&mut self, d: &mut Decoder<'_>, labels: LabelEncoding) -> StepResult<i64> {
         labels.read(d, false)
     }
     fn any(&mut self, d: &mut Decoder<'_>) -> StepResult;
@@ -24,14 +25,14 @@ pub(crate) trait StepActions {
     fn object(&mut self, d: &mut Decoder<'_>) -> StepResult;
     fn graph(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> StepResult;
     fn principal(&mut self, d: &mut Decoder<'_>) -> StepResult;
-    fn except_id(&mut self, d: &mut Decoder<'_>, id: &str) -> StepResult;
+    fn exception_id(&mut self, d: &mut Decoder<'_>, id: &str) -> StepResult;
     fn after_step(&mut self, _d: &mut Decoder<'_>) -> StepResult {
         Ok(())
     }
 }
 
-/// Runs the steps from `pc` to their end.
-pub(crate) fn run(
+/// Runs the steps from `pc` to the next [`Op::Return`].
+pub(crate) fn run_steps(
     steps: &Steps,
     nodes: &Nodes,
     actions: &mut dyn StepActions,
@@ -46,43 +47,43 @@ pub(crate) fn run(
                     actions.block(d, plan)?;
                 }
             }
-            Op::Run { plan, count } => {
+            Op::FixedArray { plan, count } => {
                 if let Some(plan) = steps.plan(plan) {
-                    fixed_elements(actions, d, plan, count as usize)?;
+                    run_fixed_elements(actions, d, plan, count as usize)?;
                 }
             }
-            Op::Bulk { plan, bound } => {
+            Op::FixedSequence { plan, bound } => {
                 if let Some(plan) = steps.plan(plan) {
-                    let count = read_count(d, plan.least(), bound)?;
+                    let count = read_count(d, plan.min_size(), bound)?;
                     actions.on_count(d, count)?;
-                    fixed_elements(actions, d, plan, count)?;
-                    if plan.least() == 0 && count > 0 {
+                    run_fixed_elements(actions, d, plan, count)?;
+                    if plan.min_size() == 0 && count > 0 {
                         actions.on_empty_elements(d, d.position())?;
                     }
                 }
             }
-            Op::Each { element, bound } => {
-                let count = read_count(d, steps.least(element), bound)?;
+            Op::Sequence { element, bound } => {
+                let count = read_count(d, steps.min_size(element), bound)?;
                 actions.on_count(d, count)?;
                 let first = d.position();
-                elements(steps, nodes, actions, d, element, count)?;
+                run_elements(steps, nodes, actions, d, element, count)?;
                 if count != 0 && d.position() == first {
                     actions.on_empty_elements(d, first)?;
                 }
             }
-            Op::Times { element, count } => elements(steps, nodes, actions, d, element, count as usize)?,
+            Op::Array { element, count } => run_elements(steps, nodes, actions, d, element, count as usize)?,
             Op::Text { wide, bound } => actions.text(d, wide, bound)?,
             Op::WChar => actions.wchar(d)?,
             Op::Decimal { digits } => actions.decimal(d, digits)?,
-            Op::Union(switch) => union(steps, nodes, actions, d, switch)?,
-            Op::Call(index) => {
+            Op::Union(switch) => run_union(steps, nodes, actions, d, switch)?,
+            Op::Struct(index) => {
                 let start = d.position();
                 d.descend()?;
-                let result = run(steps, nodes, actions, d, steps.entry(index));
+                let result = run_steps(steps, nodes, actions, d, steps.entry(index));
                 d.ascend();
                 result?;
                 if d.position() == start {
-                    d.charge(EMPTY_VALUE_CHARGE)?;
+                    d.charge(EMPTY_VALUE_CHARGE_BYTES)?;
                 }
             }
             Op::Any => actions.any(d)?,
@@ -90,12 +91,12 @@ pub(crate) fn run(
             Op::Object => actions.object(d)?,
             Op::Graph(place) => actions.graph(d, nodes, place)?,
             Op::Principal => actions.principal(d)?,
-            Op::ExceptId(index) => {
+            Op::ExceptionId(index) => {
                 if let Node::Named(NamedType { id, .. }) = nodes.at(index) {
-                    actions.except_id(d, id)?;
+                    actions.exception_id(d, id)?;
                 }
             }
-            Op::Refused => return Err(d.error(DecodeErrorKind::NotInAny)),
+            Op::NoValues => return Err(d.error(DecodeErrorKind::NotInAny)),
             Op::Return => return Ok(()),
         }
         actions.after_step(d)?;
@@ -103,23 +104,23 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Not inlined, to keep the code small.
+/// Reads the length of a sequence of elements of at least `min_size` bytes. Not inlined, to save code.
 #[inline(never)]
-pub(crate) fn read_length(d: &mut Decoder<'_>, least: usize) -> StepResult<usize> {
-    d.read_len(least)
+pub(crate) fn read_length(d: &mut Decoder<'_>, min_size: usize) -> StepResult<usize> {
+    d.read_len(min_size)
 }
 
-/// Reads the count of a sequence whose elements have at least `least` bytes.
+/// Reads the length of a sequence as [`read_length`] does, and checks the bound, unless that is 0.
 #[inline]
-pub(crate) fn read_count(d: &mut Decoder<'_>, least: usize, bound: u32) -> StepResult<usize> {
-    let count = read_length(d, least)?;
+pub(crate) fn read_count(d: &mut Decoder<'_>, min_size: usize, bound: u32) -> StepResult<usize> {
+    let count = read_length(d, min_size)?;
     if bound != 0 && count > bound as usize {
         return Err(DecodeError::new(DecodeErrorKind::BoundExceeded, d.position() - 4));
     }
     Ok(count)
 }
 
-fn fixed_elements(
+fn run_fixed_elements(
     actions: &mut dyn StepActions,
     d: &mut Decoder<'_>,
     plan: &Plan,
@@ -127,12 +128,12 @@ fn fixed_elements(
 ) -> StepResult {
     match count {
         0 => Ok(()),
-        count if plan.least() == 0 => d.charge(count.saturating_mul(EMPTY_VALUE_CHARGE)),
-        count => actions.run(d, plan, count),
+        count if plan.min_size() == 0 => d.charge(count.saturating_mul(EMPTY_VALUE_CHARGE_BYTES)),
+        count => actions.fixed_elements(d, plan, count),
     }
 }
 
-fn elements(
+fn run_elements(
     steps: &Steps,
     nodes: &Nodes,
     actions: &mut dyn StepActions,
@@ -145,9 +146,9 @@ fn elements(
     let mut result = Ok(());
     for _ in 0..count {
         let start = d.position();
-        result = run(steps, nodes, actions, d, entry);
+        result = run_steps(steps, nodes, actions, d, entry);
         if result.is_ok() && d.position() == start {
-            result = d.charge(EMPTY_VALUE_CHARGE);
+            result = d.charge(EMPTY_VALUE_CHARGE_BYTES);
         }
         if result.is_err() {
             break;
@@ -157,7 +158,7 @@ fn elements(
     result
 }
 
-fn union(
+fn run_union(
     steps: &Steps,
     nodes: &Nodes,
     actions: &mut dyn StepActions,
@@ -171,12 +172,12 @@ fn union(
     let label = actions.label(d, switch.labels)?;
     let Some(member) = union.selected(label) else { return Ok(()) };
     d.descend()?;
-    let result = run(steps, nodes, actions, d, steps.entry(member.kind));
+    let result = run_steps(steps, nodes, actions, d, steps.entry(member.ty));
     d.ascend();
     result
 }
 
-/// Checks a bound of text, unless the bound is 0.
+/// Returns an error unless the bound is 0, which means unbounded, or `fits` returns true.
 pub(crate) fn check_fits(d: &Decoder<'_>, bound: u32, fits: impl FnOnce() -> bool) -> StepResult {
     if bound == 0 || fits() { Ok(()) } else { Err(d.error(DecodeErrorKind::BoundExceeded)) }
 }

@@ -1,16 +1,18 @@
 //! Skipping and validation of values.
 
-use super::MAX_ANYS;
+use super::MAX_NESTED_ANYS;
 use super::copy::skip_by_copying;
-use super::run::{StepActions, check_fits, read_length, run};
+use super::run::{StepActions, check_fits, read_length, run_steps};
 use crate::cdr::{CdrDecode, CharSet, Decoder, WCharSet, check_bound};
 use crate::ior::Ior;
-use crate::program::{Contents, EMPTY_VALUE_CHARGE, Index, Labels, Plan, StepResult, read_decimal};
+use crate::program::{
+    Contents, EMPTY_VALUE_CHARGE_BYTES, Index, LabelEncoding, Plan, StepResult, read_decimal,
+};
 use crate::typecode::{Node, Nodes, TcKind, TypeCode};
 use crate::{DecodeError, DecodeErrorKind, Version};
 
 impl Contents {
-    /// Returns the possible contents of values of a type, without those of its parts.
+    /// Returns the possible contents of values of one type, without the contents of its members or elements.
     fn of_node(node: &Node) -> Contents {
         let none = Contents::default();
         match node {
@@ -18,25 +20,34 @@ impl Contents {
                 TcKind::Null | TcKind::Void => none,
                 TcKind::Boolean | TcKind::Char | TcKind::Octet => Contents { align: 1, ..none },
                 TcKind::Short | TcKind::UShort => Contents { align: 2, ..none },
-                TcKind::WChar => Contents { wide: true, align: 4, ..none },
+                TcKind::WChar => Contents { has_wide_text: true, align: 4, ..none },
                 TcKind::LongLong | TcKind::ULongLong | TcKind::Double | TcKind::LongDouble => {
                     Contents { align: 8, ..none }
                 }
-                TcKind::Any => Contents { anys: true, align: 8, ..none },
+                TcKind::Any => Contents { has_anys: true, align: 8, ..none },
                 _ => Contents { align: 4, ..none },
             },
-            Node::Text { wide, .. } => Contents { text: !wide, wide: *wide, align: 4, ..none },
+            Node::Text { wide, .. } => Contents { has_text: !wide, has_wide_text: *wide, align: 4, ..none },
             Node::Fixed { .. } => Contents { align: 1, ..none },
             Node::Sequence { .. } => Contents { align: 4, ..none },
-            Node::Array { .. } | Node::Recursive(_) => none,
+            Node::Array { .. } | Node::Placeholder(_) => none,
             Node::Named(named) => match named.kind {
                 TcKind::ObjRef | TcKind::Component | TcKind::Home => {
-                    Contents { references: true, align: 4, ..none }
+                    Contents { has_references: true, align: 4, ..none }
                 }
-                TcKind::AbstractInterface => Contents { references: true, graphs: true, align: 8, ..none },
+                TcKind::AbstractInterface => {
+                    Contents { has_references: true, has_value_types: true, align: 8, ..none }
+                }
                 TcKind::Value | TcKind::Event | TcKind::ValueBox => {
                     // Derived types may have further contents.
-                    Contents { graphs: true, references: true, text: true, wide: true, anys: true, align: 8 }
+                    Contents {
+                        has_value_types: true,
+                        has_references: true,
+                        has_text: true,
+                        has_wide_text: true,
+                        has_anys: true,
+                        align: 8,
+                    }
                 }
                 TcKind::Enum | TcKind::Except => Contents { align: 4, ..none },
                 _ => none,
@@ -45,35 +56,37 @@ impl Contents {
     }
 }
 
-/// Skips a value in an any, with structural checks. Returns `None` if it contains parts of value types, which
-/// may be null. The decoder is then at an undefined position.
+/// Skips a value in an any, and checks its structure. Returns `None` if a part of it has a value type, even
+/// if the part is null. In that case, the position of the decoder is unspecified.
 pub(crate) fn skip_in_any(code: &TypeCode, d: &mut Decoder<'_>) -> StepResult<Option<Contents>> {
     let possible = contents(&code.nodes, code.root);
-    if possible.graphs {
+    if possible.has_value_types {
         return Ok(None);
     }
     let found = Contents { align: possible.align, ..Contents::default() };
-    let mut skipper = Skipper { checks: false, is_in_any: true, stops_at_graphs: true, anys: 0, found };
+    let mut skipper =
+        Skipper { checks_content: false, is_in_any: true, stops_at_value_types: true, anys: 0, found };
     match skipper.any_value(d, code) {
-        _ if skipper.found.graphs => Ok(None),
+        _ if skipper.found.has_value_types => Ok(None),
         result => result.map(|()| Some(skipper.found)),
     }
 }
 
-/// Skips a value. `checks` enables checks of text, its bounds, and ordinals.
-pub(crate) fn skip_value(code: &TypeCode, d: &mut Decoder<'_>, checks: bool) -> StepResult<Contents> {
+/// Skips a value. `checks_content` enables checks of text, of the bounds of text, and of ordinals.
+pub(crate) fn skip_value(code: &TypeCode, d: &mut Decoder<'_>, checks_content: bool) -> StepResult<Contents> {
     let possible = contents(&code.nodes, code.root);
-    if possible.graphs {
+    if possible.has_value_types {
         skip_by_copying(code, d)?;
         return Ok(possible);
     }
     let found = Contents { align: possible.align, ..Contents::default() };
-    let mut skipper = Skipper { checks, is_in_any: false, stops_at_graphs: false, anys: 0, found };
+    let mut skipper =
+        Skipper { checks_content, is_in_any: false, stops_at_value_types: false, anys: 0, found };
     skipper.value(d, code)?;
     Ok(skipper.found)
 }
 
-/// Returns the possible contents of values of a type, computed once.
+/// Returns the possible contents of values of a type. They are computed only once.
 pub(crate) fn contents(nodes: &Nodes, root: Index) -> Contents {
     let steps = nodes.compiled();
     let find = || {
@@ -85,7 +98,7 @@ pub(crate) fn contents(nodes: &Nodes, root: Index) -> Contents {
             *visited = true;
             let node = nodes.at(index);
             found = found.union(Contents::of_node(node));
-            node.indices(|index| pending.push(index));
+            node.for_each_index(|index| pending.push(index));
         }
         found
     };
@@ -93,35 +106,36 @@ pub(crate) fn contents(nodes: &Nodes, root: Index) -> Contents {
 }
 
 struct Skipper {
-    checks: bool,
-    /// Whether the value is in an any, which cannot hold values of all types.
+    checks_content: bool,
+    /// Whether the value is in an any. An any cannot hold values of all types.
     is_in_any: bool,
-    stops_at_graphs: bool,
+    /// Whether a value type in an any ends the traversal with an error.
+    stops_at_value_types: bool,
     anys: usize,
     found: Contents,
 }
 
 impl Skipper {
-    /// Skips a value in an any, and charges for one that takes no bytes.
+    /// Skips a value in an any. A value without bytes is charged to the decoder's memory limit.
     fn any_value(&mut self, d: &mut Decoder<'_>, code: &TypeCode) -> StepResult {
         let start = d.position();
         self.value(d, code)?;
-        if d.position() == start { d.charge(EMPTY_VALUE_CHARGE) } else { Ok(()) }
+        if d.position() == start { d.charge(EMPTY_VALUE_CHARGE_BYTES) } else { Ok(()) }
     }
 
     fn value(&mut self, d: &mut Decoder<'_>, code: &TypeCode) -> StepResult {
         let steps = code.nodes.compiled();
-        run(steps, &code.nodes, self, d, steps.entry(code.root))
+        run_steps(steps, &code.nodes, self, d, steps.entry(code.root))
     }
 }
 
 impl StepActions for Skipper {
     fn block(&mut self, d: &mut Decoder<'_>, plan: &Plan) -> StepResult {
-        plan.skip(d, 1, self.checks)
+        plan.skip(d, 1, self.checks_content)
     }
 
-    fn run(&mut self, d: &mut Decoder<'_>, plan: &Plan, count: usize) -> StepResult {
-        plan.skip(d, count, self.checks)
+    fn fixed_elements(&mut self, d: &mut Decoder<'_>, plan: &Plan, count: usize) -> StepResult {
+        plan.skip(d, count, self.checks_content)
     }
 
     fn on_count(&mut self, _: &mut Decoder<'_>, _: usize) -> StepResult {
@@ -129,27 +143,27 @@ impl StepActions for Skipper {
     }
 
     fn on_empty_elements(&mut self, _: &mut Decoder<'_>, first: usize) -> StepResult {
-        // The count would be rejected on decoding, because no data follows it in the any.
+        // Decoding the any later would fail: no data follows that could contain so many elements.
         if self.is_in_any { Err(DecodeError::new(DecodeErrorKind::NotInAny, first)) } else { Ok(()) }
     }
 
     fn text(&mut self, d: &mut Decoder<'_>, wide: bool, bound: u32) -> StepResult {
         if wide {
-            self.found.wide = true;
-            if !self.checks {
+            self.found.has_wide_text = true;
+            if !self.checks_content {
                 return skip_wstring(d);
             }
             let text = d.read_wstring()?;
             return check_fits(d, bound, || check_bound(&text, bound as usize).is_ok());
         }
-        self.found.text = true;
-        if !self.checks {
+        self.found.has_text = true;
+        if !self.checks_content {
             let len = read_length(d, 1)?;
             return d.take(len).map(drop);
         }
         match d.code_sets().char {
             CharSet::Utf8 => {
-                let text = d.read_string_ref()?;
+                let text = d.read_string_cow()?;
                 check_fits(d, bound, || check_bound(&*text, bound as usize).is_ok())
             }
             CharSet::Latin1 => {
@@ -164,7 +178,7 @@ impl StepActions for Skipper {
     }
 
     fn wchar(&mut self, d: &mut Decoder<'_>) -> StepResult {
-        self.found.wide = true;
+        self.found.has_wide_text = true;
         d.read_wchar().map(drop)
     }
 
@@ -172,24 +186,24 @@ impl StepActions for Skipper {
         read_decimal(d, digits).map(drop)
     }
 
-    fn label(&mut self, d: &mut Decoder<'_>, labels: Labels) -> StepResult<i64> {
-        if let Labels::WChar = labels {
-            self.found.wide = true;
+    fn label(&mut self, d: &mut Decoder<'_>, labels: LabelEncoding) -> StepResult<i64> {
+        if let LabelEncoding::WChar = labels {
+            self.found.has_wide_text = true;
         }
         labels.read(d, false)
     }
 
     fn any(&mut self, d: &mut Decoder<'_>) -> StepResult {
-        self.found.anys = true;
-        if self.anys >= MAX_ANYS {
+        self.found.has_anys = true;
+        if self.anys >= MAX_NESTED_ANYS {
             return Err(d.error(DecodeErrorKind::DepthLimit));
         }
         let code = TypeCode::decode(d)?;
         code.nodes.compile_for(d)?;
         let inner = contents(&code.nodes, code.root);
-        if inner.graphs {
+        if inner.has_value_types {
             self.found = self.found.union(inner);
-            if self.stops_at_graphs {
+            if self.stops_at_value_types {
                 return Err(d.error(DecodeErrorKind::NotInAny));
             }
             return d.nested(|d| skip_by_copying(&code, d));
@@ -207,12 +221,12 @@ impl StepActions for Skipper {
     }
 
     fn object(&mut self, d: &mut Decoder<'_>) -> StepResult {
-        self.found.references = true;
-        Ior::pass(d)
+        self.found.has_references = true;
+        Ior::skip(d)
     }
 
     fn graph(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> StepResult {
-        self.found.graphs = true;
+        self.found.has_value_types = true;
         skip_by_copying(&TypeCode::new(nodes.clone(), place), d)
     }
 
@@ -221,21 +235,20 @@ impl StepActions for Skipper {
         d.take(len).map(drop)
     }
 
-    fn except_id(&mut self, d: &mut Decoder<'_>, id: &str) -> StepResult {
-        read_except_id(d, id)
+    fn exception_id(&mut self, d: &mut Decoder<'_>, id: &str) -> StepResult {
+        read_exception_id(d, id)
     }
 }
 
-/// Reads the repository id before the members of an exception. omniORB omits it in anys, where the type code
-/// contains it too.
-pub(crate) fn read_except_id(d: &mut Decoder<'_>, id: &str) -> StepResult {
+/// Reads the repository id before the members of an exception. omniORB omits it in anys.
+pub(crate) fn read_exception_id(d: &mut Decoder<'_>, id: &str) -> StepResult {
     if id.is_empty() || d.clone().read_str_bytes().is_ok_and(|bytes| bytes == id.as_bytes()) {
         d.read_str_bytes()?;
     }
     Ok(())
 }
 
-/// Skips a wide string. Decodes the whole string if its size in bytes depends on the code set.
+/// Skips a wide string. Decodes it, except in GIOP 1.2 with a code set whose lengths are in bytes.
 pub(crate) fn skip_wstring(d: &mut Decoder<'_>) -> StepResult {
     let sets = d.code_sets().wchar;
     if d.version() == Version::V1_2 && sets.is_some() && sets != Some(WCharSet::Ucs4) {

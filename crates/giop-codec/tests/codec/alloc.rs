@@ -64,7 +64,7 @@ impl Everything {
         self.unions.encode(e)?;
         self.long.encode(e)?;
         self.matrix.encode(e)?;
-        e.encapsulate(|e| e.put_ascii("inside"))
+        e.encapsulate(|e| e.put_unconverted_str("inside"))
     }
 }
 

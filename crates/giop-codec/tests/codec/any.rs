@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::typecode_types::*;
 use bytes::Bytes;
-use giop_codec::any::{Any, AnyError, MAX_ANYS};
+use giop_codec::any::{Any, AnyError, MAX_NESTED_ANYS};
 use giop_codec::cdr::{
     Bounded, CdrDecode, CdrEncode, Char, CharSet, CodeSets, Decoder, Encoder, Fixed, LongDouble, Seq, WChar,
     WCharSet, WString,
@@ -293,7 +293,7 @@ impl Typed for Reference {
 
 impl CdrEncode for Reference {
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
-        e.note_context(&self.1);
+        e.keep_context(&self.1);
         self.0.encode(e)
     }
 }
@@ -384,8 +384,8 @@ fn values_that_break_their_type_are_refused() {
     let mut e = Encoder::new(ByteOrder::Big, Version::V1_2);
     e.put_u32(TcKind::Struct.number());
     e.encapsulate(|e| {
-        e.put_ascii("IDL:T/BinStruct:1.0")?;
-        e.put_ascii("")?;
+        e.put_unconverted_str("IDL:T/BinStruct:1.0")?;
+        e.put_unconverted_str("")?;
         e.put_len(0)
     })
     .unwrap();
@@ -402,10 +402,10 @@ fn anys_in_each_other_and_values_in_values_are_limited() {
         e.put_u8(1);
         decode(&e.into_bytes(), ByteOrder::Big)
     };
-    assert!(nested(MAX_ANYS).is_ok());
-    assert_eq!(nested(MAX_ANYS + 1), Err(DecodeErrorKind::DepthLimit));
+    assert!(nested(MAX_NESTED_ANYS).is_ok());
+    assert_eq!(nested(MAX_NESTED_ANYS + 1), Err(DecodeErrorKind::DepthLimit));
     // Values of the local program are rejected when they are encoded.
-    let any = Any::new(nested(MAX_ANYS).unwrap()).unwrap();
+    let any = Any::new(nested(MAX_NESTED_ANYS).unwrap()).unwrap();
     let error = any.encode(&mut Encoder::new(ByteOrder::Big, Version::V1_2)).unwrap_err();
     assert_eq!(error.kind, EncodeErrorKind::Unrepresentable);
     // A chain of nodes with one child each.
@@ -427,8 +427,8 @@ fn values_without_octets_end() {
     let empty = |e: &mut Encoder| {
         e.put_u32(TcKind::Struct.number());
         e.encapsulate(|e| {
-            e.put_ascii("")?;
-            e.put_ascii("")?;
+            e.put_unconverted_str("")?;
+            e.put_unconverted_str("")?;
             e.put_len(0)
         })
     };
@@ -444,12 +444,12 @@ fn values_without_octets_end() {
     let mut e = Encoder::new(ByteOrder::Big, Version::V1_2);
     e.put_u32(TcKind::Struct.number());
     e.encapsulate(|e| {
-        e.put_ascii("")?;
-        e.put_ascii("")?;
+        e.put_unconverted_str("")?;
+        e.put_unconverted_str("")?;
         e.put_len(40)?;
         let mut before = 0;
         for level in 0..40 {
-            e.put_ascii("")?;
+            e.put_unconverted_str("")?;
             e.align(4);
             let at = e.len();
             if level == 0 {
@@ -457,11 +457,11 @@ fn values_without_octets_end() {
             } else {
                 e.put_u32(TcKind::Struct.number());
                 e.encapsulate(|e| {
-                    e.put_ascii("")?;
-                    e.put_ascii("")?;
+                    e.put_unconverted_str("")?;
+                    e.put_unconverted_str("")?;
                     e.put_len(2)?;
                     for _ in 0..2 {
-                        e.put_ascii("")?;
+                        e.put_unconverted_str("")?;
                         e.put_u32(u32::MAX);
                         e.put_i32(-((e.len() - before) as i32));
                     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::cdr_types::{BinStruct, Colour, ORDERS, Odd};
 use bytes::Bytes;
-use giop_codec::cdr::{CdrEncode, Char, CodeSets, Encoder, MIN_STREAMED_RUN_BYTES, Outlet, PIECE};
+use giop_codec::cdr::{CdrEncode, Char, CodeSets, Encoder, MIN_STREAMED_RUN_BYTES, Outlet, PIECE_BYTES};
 use giop_codec::{ByteOrder, EncodeError, Version};
 use proptest::prelude::*;
 
@@ -38,9 +38,9 @@ impl Outlet for Sink {
         for part in &parts {
             taken.octets.extend_from_slice(part);
         }
-        taken
-            .addresses
-            .extend(parts.iter().filter(|part| part.len() > PIECE / 4).map(|part| part.as_ptr() as usize));
+        taken.addresses.extend(
+            parts.iter().filter(|part| part.len() > PIECE_BYTES / 4).map(|part| part.as_ptr() as usize),
+        );
         let leaves = taken.pieces.len() < self.blocks_at;
         if !leaves {
             taken.held.append(&mut parts);
@@ -60,9 +60,9 @@ fn in_pieces(
     e.reset(order, version);
     e.put_raw(&vec![0; offset]);
     let begun = e.mark();
-    e.measure_runs();
+    e.begin_measuring_runs();
     put(e).unwrap();
-    let (octets, runs) = (e.position(), e.measured_runs());
+    let (octets, runs) = (e.position(), e.end_measuring_runs());
     e.rewind(begun);
     let sink = Arc::new(Sink { blocks_at, ..Sink::default() });
     e.stream_to(order, version, CodeSets::default_for(version), offset, Arc::<Sink>::clone(&sink), 7);
@@ -144,9 +144,9 @@ fn count(stride: usize) -> impl Strategy<Value = usize> {
     prop_oneof![
         0..3usize,
         about(MIN_STREAMED_RUN_BYTES) - 3..about(MIN_STREAMED_RUN_BYTES) + 3,
-        about(3 * PIECE) - 3..about(3 * PIECE) + 3,
-        about(7 * PIECE / 2) - 3..about(7 * PIECE / 2) + 3,
-        about(MIN_STREAMED_RUN_BYTES)..about(6 * PIECE),
+        about(3 * PIECE_BYTES) - 3..about(3 * PIECE_BYTES) + 3,
+        about(7 * PIECE_BYTES / 2) - 3..about(7 * PIECE_BYTES / 2) + 3,
+        about(MIN_STREAMED_RUN_BYTES)..about(6 * PIECE_BYTES),
     ]
 }
 
@@ -186,7 +186,7 @@ proptest! {
 
 #[test]
 fn long_runs_leave_in_pieces_of_the_same_memory() {
-    let values = bins(PIECE / 6);
+    let values = bins(PIECE_BYTES / 6);
     let put = |e: &mut Encoder| {
         "before".encode(e)?;
         values.as_slice().encode(e)?;
@@ -196,14 +196,14 @@ fn long_runs_leave_in_pieces_of_the_same_memory() {
     let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
     let (taken, runs) = in_pieces(&mut e, at, usize::MAX, put);
     assert_eq!((runs, taken.pieces.len()), (1, 4), "{:?}", taken.pieces);
-    assert!(taken.pieces.iter().all(|len| *len < PIECE * 3 / 2 + 100), "{:?}", taken.pieces);
+    assert!(taken.pieces.iter().all(|len| *len < PIECE_BYTES * 3 / 2 + 100), "{:?}", taken.pieces);
     assert!(taken.addresses.iter().all(|address| *address == taken.addresses[0]));
     let room = e.capacity();
-    assert!(room < 2 * PIECE, "{room} octets are held");
+    assert!(room < 2 * PIECE_BYTES, "{room} octets are held");
     // Data that cannot be sent is encoded immediately.
     let (taken, _) = in_pieces(&mut e, at, 2, put);
     assert_eq!(taken.pieces.len(), 3, "{:?}", taken.pieces);
-    assert!(taken.pieces[2] > PIECE * 3 / 2);
+    assert!(taken.pieces[2] > PIECE_BYTES * 3 / 2);
 }
 
 #[test]

@@ -199,5 +199,5 @@ fn alignment_is_checked_against_the_data() {
     assert_eq!(d.read_u64().unwrap_err().kind, DecodeErrorKind::EndOfData);
     assert_eq!(Decoder::new(&data, Big, Version::V1_2).at(99).remaining(), 0);
     assert_eq!(d.take(usize::MAX).unwrap_err().kind, DecodeErrorKind::EndOfData);
-    assert_eq!(d.error(DecodeErrorKind::EndOfData).to_string(), "data ends inside a value (at octet 5)");
+    assert_eq!(d.error(DecodeErrorKind::EndOfData).to_string(), "data ends inside a value (at byte 5)");
 }

@@ -58,10 +58,10 @@ fn the_layout_of_bin_struct_is_that_of_the_book() {
     let layout = BinStruct::LAYOUT;
     assert_eq!((layout.align(), layout.size(0), layout.size(4), layout.stride()), (8, 24, 20, 24));
     assert!((0..8).all(|phase| layout.end(phase) == 0));
-    assert_eq!((layout.run(0, 3), layout.run(4, 3), layout.run(4, 0)), (72, 68, 0));
-    assert_eq!((layout.lead(0), layout.lead(4), layout.min_size()), (Some(0), None, 20));
+    assert_eq!((layout.run_size(0, 3), layout.run_size(4, 3), layout.run_size(4, 0)), (72, 68, 0));
+    assert_eq!((layout.run_padding(0), layout.run_padding(4), layout.min_size()), (Some(0), None, 20));
     let double = <f64 as FixedLayout>::LAYOUT;
-    assert_eq!((double.lead(4), double.size(4), double.stride()), (Some(4), 12, 8));
+    assert_eq!((double.run_padding(4), double.size(4), double.stride()), (Some(4), 12, 8));
     assert_eq!(Layout::EMPTY.then(double), double);
     assert_eq!(<[f64; 0] as FixedLayout>::LAYOUT, Layout::EMPTY);
 }

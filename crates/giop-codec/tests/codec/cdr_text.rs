@@ -60,7 +60,7 @@ fn octets_that_are_not_utf8_are_refused_at_their_offset() {
     let mut d = Decoder::new(&octets, Big, V1_2);
     d.set_code_sets(UTF8);
     assert_eq!(d.clone().read_string(), Err(DecodeError::new(DecodeErrorKind::InvalidText, 5)));
-    assert_eq!(d.read_str_ascii(), Err(DecodeError::new(DecodeErrorKind::InvalidIdentifier, 5)));
+    assert_eq!(d.read_unconverted_str(), Err(DecodeError::new(DecodeErrorKind::InvalidIdentifier, 5)));
     assert_eq!(decode::<String>(&octets, Big, V1_2, LATIN1).as_deref(), Ok("A\u{c3}("));
 }
 
@@ -119,7 +119,7 @@ fn text_that_is_not_valid_is_what_the_context_says() {
             assert!(
                 Decoder::new(&hex("00000004 41c328 00"), Big, V1_2)
                     .with_context(&context)
-                    .read_str_ascii()
+                    .read_unconverted_str()
                     .is_err()
             );
         }
@@ -414,7 +414,7 @@ proptest! {
                 0 => d.read_string().map(drop),
                 1 => d.read_wstring().map(drop),
                 2 => d.read_wchar().map(drop),
-                _ => d.read_str_ascii().map(drop),
+                _ => d.read_unconverted_str().map(drop),
             };
             prop_assert!(read.is_err() || d.position() > before);
             reads += 1;

@@ -29,7 +29,7 @@ fn info(native: u32, conversion: &[u32], wide: u32, wide_conversion: &[u32]) -> 
 
 /// Negotiates the code sets of zorb's defaults with those of the server.
 fn by_default(server: &CodeSetComponentInfo) -> NegotiatedCodeSets {
-    negotiate(&CodeSetComponentInfo::zorb(), Some(server), Version::V1_2)
+    negotiate(&CodeSetComponentInfo::zorb_default(), Some(server), Version::V1_2)
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn the_sets_are_found_step_by_step() {
 fn without_component_or_in_giop_1_0_there_is_latin_1_and_no_wide_text() {
     let plain = CodeSets { char: CharSet::Latin1, wchar: None };
     let plain = NegotiatedCodeSets { sets: plain, context: plain.into() };
-    let zorb = CodeSetComponentInfo::zorb();
+    let zorb = CodeSetComponentInfo::zorb_default();
     let ibm = info(0x1002_0025, &[], 0x10104, &[]);
     for client in [&zorb, &ibm] {
         assert_eq!(negotiate(client, None, Version::V1_2), plain);
@@ -128,7 +128,7 @@ fn nothing_in_common_is_codeset_incompatible_1() {
             .with_minor(minor::CODESET_INCOMPATIBLE_NEGOTIATION)
             .completed(completed)
     };
-    let zorb = CodeSetComponentInfo::zorb();
+    let zorb = CodeSetComponentInfo::zorb_default();
     // An unknown set, no set, and a client whose only set is not within Unicode.
     for (client, server) in [
         (zorb.clone(), info(0x7777_0001, &[0x7777_0002], 0x10109, &[])),
@@ -184,13 +184,13 @@ fn a_server_takes_what_it_has_and_refuses_the_rest() {
 
 #[test]
 fn what_this_build_does_not_have_is_found_before_it_is_offered() {
-    assert_eq!(CodeSetComponentInfo::zorb().unsupported(), None);
-    assert_eq!(info(0x1002_0025, &[0x1000f], 0, &[]).unsupported(), None);
-    assert_eq!(info(0x10001, &[0x7777_0001], 0x10109, &[]).unsupported(), Some(CodeSetId(0x7777_0001)));
-    assert_eq!(info(0, &[], 0x10109, &[]).unsupported(), Some(CodeSetId::NONE));
-    assert_eq!(info(0x10001, &[], 0, &[0x10109]).unsupported(), Some(CodeSetId::NONE));
-    assert_eq!(info(0x10001, &[], 0x10001, &[]).unsupported(), Some(CodeSetId::ISO_8859_1));
-    assert_eq!(info(0x10002, &[], 0, &[]).unsupported().is_none(), cfg!(feature = "encoding_rs"));
+    assert_eq!(CodeSetComponentInfo::zorb_default().first_unsupported(), None);
+    assert_eq!(info(0x1002_0025, &[0x1000f], 0, &[]).first_unsupported(), None);
+    assert_eq!(info(0x10001, &[0x7777_0001], 0x10109, &[]).first_unsupported(), Some(CodeSetId(0x7777_0001)));
+    assert_eq!(info(0, &[], 0x10109, &[]).first_unsupported(), Some(CodeSetId::NONE));
+    assert_eq!(info(0x10001, &[], 0, &[0x10109]).first_unsupported(), Some(CodeSetId::NONE));
+    assert_eq!(info(0x10001, &[], 0x10001, &[]).first_unsupported(), Some(CodeSetId::ISO_8859_1));
+    assert_eq!(info(0x10002, &[], 0, &[]).first_unsupported().is_none(), cfg!(feature = "encoding_rs"));
 }
 
 fn narrow(id: u32) -> CodeSets {

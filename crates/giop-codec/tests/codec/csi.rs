@@ -141,7 +141,7 @@ fn contexts() -> Vec<SasContext> {
         failure: ContextFailure::INVALID_EVIDENCE,
         error_token: LoginError::BadPassword.to_token().unwrap(),
     });
-    all.push(SasContext::InContext { client_context_id: 7, discard: true });
+    all.push(SasContext::InContext { client_context_id: 7, may_discard: true });
     all
 }
 
@@ -213,9 +213,9 @@ fn mechanisms() -> CompoundSecMechList {
         stateful: true,
         mechanisms: vec![
             CompoundSecMech {
-                target_requires: trust.and(AssociationOptions::INTEGRITY),
+                target_requires: trust.union(AssociationOptions::INTEGRITY),
                 transport: TransportMechanism::Tls(TlsSecTrans {
-                    supports: AssociationOptions::INTEGRITY.and(AssociationOptions::CONFIDENTIALITY),
+                    supports: AssociationOptions::INTEGRITY.union(AssociationOptions::CONFIDENTIALITY),
                     requires: AssociationOptions::INTEGRITY,
                     addresses: vec![TransportAddress { host: "db.example".into(), port: 684 }],
                 }),
@@ -229,7 +229,7 @@ fn mechanisms() -> CompoundSecMechList {
                     supports: AssociationOptions::IDENTITY_ASSERTION,
                     authorities: vec![ServiceConfiguration { syntax: 1, name: octets("authority") }],
                     naming_mechanisms: vec![Oid::GSSUP],
-                    identity_types: IdentityTypes::ANONYMOUS.and(IdentityTypes::PRINCIPAL_NAME),
+                    identity_types: IdentityTypes::ANONYMOUS.union(IdentityTypes::PRINCIPAL_NAME),
                     ..SasContextSec::default()
                 },
             },

@@ -124,10 +124,16 @@ fn parts_are_found_and_set_by_their_paths() {
         error
     };
     assert_eq!(error("points[0].z", 1.into()), "points[0]: there is no member `z`");
-    assert_eq!(error("points[1].y", 1.into()), "points: 1 is out of bounds: at most 1");
-    assert_eq!(error("points[0].y", "x".into()), "points[0].y: a string is no value of type `double`");
-    assert_eq!(error("choice.p.x", "x".into()), "choice.p.x: a string is no value of type `short`");
-    assert_eq!(error("color", Value::Enum(3)), "color: 3 is out of bounds: at most 3");
+    assert_eq!(
+        error("points[1].y", 1.into()),
+        "points: index or length 1 is out of bounds: the length is at most 1"
+    );
+    assert_eq!(error("points[0].y", "x".into()), "points[0].y: a string does not match type `double`");
+    assert_eq!(error("choice.p.x", "x".into()), "choice.p.x: a string does not match type `short`");
+    assert_eq!(
+        error("color", Value::Enum(3)),
+        "color: index or length 3 is out of bounds: the length is at most 3"
+    );
     assert!(error("points[", 1.into()).ends_with("is not a path: a `]` is missing"));
     assert!(error("points[x]", 1.into()).ends_with("an index is not a number"));
     assert!(error("points..x", 1.into()).ends_with("a name is missing"));
@@ -145,20 +151,24 @@ fn a_tree_that_is_no_value_of_its_type_is_told_from_one_that_is() {
         assert_eq!(dynamic.check().unwrap_err().to_string(), text);
     };
     let items = |items| Value::Items(Box::new(items));
-    wrong(LONGS, items(Items::Longs(vec![1; 4].into())), "4 is out of bounds: at most 3");
+    wrong(
+        LONGS,
+        items(Items::Longs(vec![1; 4].into())),
+        "index or length 4 is out of bounds: the length is at most 3",
+    );
     wrong(
         LONGS,
         items(Items::Shorts(vec![1].into())),
-        "a sequence or array is no value of type `sequence<long, 3>`",
+        "a sequence or array does not match type `sequence<long, 3>`",
     );
-    wrong(LONGS, items(Items::Values(vec![1_i16.into()])), "[0]: a short is no value of type `long`");
+    wrong(LONGS, items(Items::Values(vec![1_i16.into()])), "[0]: a short does not match type `long`");
     wrong(TEXT, "a\0".into(), "a string contains a NUL character");
     wrong(
         POINT,
         Value::Struct([1_i16.into()].into()),
-        "a struct is no value of type `struct Point { short x; double y; }`",
+        "a struct does not match type `struct Point { short x; double y; }`",
     );
-    wrong(NODE, Value::Node(Some(0)), "0 is out of bounds: at most 0");
+    wrong(NODE, Value::Node(Some(0)), "index or length 0 is out of bounds: the length is at most 0");
     let good =
         Dynamic { code: code(LONGS), value: items(Items::Values(vec![1.into()])), graph: Default::default() };
     good.check().unwrap();

@@ -5,8 +5,8 @@ use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder, Seq};
 use giop_codec::giop::{
     BlockList, ContextId, MAX_BLOCK_HEAD_BYTES, MAX_BLOCKS, MAX_SERVICE_CONTEXTS, MIN_BLOCK_BYTES,
     MessageHeader, MessageType, ReplyHeader, ReplyStatus, RequestHeader, RequestId, ResponseFlags,
-    ServiceContext, ServiceContexts, TargetAddress, announce_blocks, begin_body, enter_body, finish_message,
-    put_message_header,
+    ServiceContext, ServiceContexts, TargetAddress, begin_body, enter_body, finish_message,
+    insert_block_list, put_message_header,
 };
 use giop_codec::ior::{OrbType, TaggedComponent};
 use giop_codec::{ByteOrder, Version};
@@ -45,7 +45,7 @@ fn message(
     }
     begin_body(&mut e);
     body(&mut e);
-    let announced = announce_blocks(&mut e);
+    let announced = insert_block_list(&mut e);
     finish_message(&mut e, MessageHeader::SIZE_AT).unwrap();
     (e.into_bytes().to_vec(), announced)
 }
@@ -151,7 +151,7 @@ fn what_needs_no_list_or_would_suffer_by_one_gets_none() {
         put_message_header(&mut e, MessageType::Reply);
         ReplyHeader::new(RequestId(7), ReplyStatus::NoException).encode(&mut e).unwrap();
         two(&mut e);
-        assert!(!announce_blocks(&mut e));
+        assert!(!insert_block_list(&mut e));
     }
 }
 

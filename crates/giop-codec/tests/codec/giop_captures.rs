@@ -169,12 +169,12 @@ fn user_exception_starts_with_its_repository_id() {
     let capture = octets(USER_EXCEPTION);
     decode(&capture, |message, d| {
         assert_eq!(message, reply(10, ReplyStatus::UserException));
-        assert_eq!(d.read_str_ascii().unwrap(), "IDL:T/Bad:1.0");
+        assert_eq!(d.read_unconverted_str().unwrap(), "IDL:T/Bad:1.0");
         assert_eq!((d.read_string().unwrap().as_str(), d.read_i32().unwrap(), d.remaining()), ("no", 7, 0));
     });
     let encoded = encode(&capture, &reply(10, ReplyStatus::UserException), |e| {
         begin_body(e);
-        e.put_ascii("IDL:T/Bad:1.0").unwrap();
+        e.put_unconverted_str("IDL:T/Bad:1.0").unwrap();
         e.put_str("no").unwrap();
         e.put_i32(7);
     });

@@ -8,7 +8,7 @@ use giop_codec::giop::{
     LocateStatus, MAX_OBJECT_KEY_BYTES, MAX_OPERATION_NAME_BYTES, MAX_SERVICE_CONTEXTS, Message,
     MessageHeader, MessageType, ObjectKey, ReplyHeader, ReplyStatus, RequestHeader, RequestId,
     RequestMessage, RequestTemplate, ResponseFlags, ServiceContext, ServiceContexts, TargetAddress,
-    TargetError, TargetReference, begin_body, finish_message, response_word,
+    TargetError, TargetReference, begin_body, finish_message, response_flags_word,
 };
 use giop_codec::ior::{IiopProfile, Ior, ProfileTag, TaggedProfile};
 use giop_codec::{ByteOrder, DecodeErrorKind, Version};
@@ -157,7 +157,7 @@ proptest! {
                 let layout = template.encode(&mut e, RequestId(!id), ResponseFlags::None, &contexts).unwrap();
                 finish_message(&mut e, layout.message_size_at).unwrap();
                 e.patch_u32(layout.request_id_at, id);
-                e.patch_u32(layout.response_at, response_word(response, order, version));
+                e.patch_u32(layout.response_at, response_flags_word(response, order, version));
                 prop_assert_eq!(layout.end, e.head().len());
                 prop_assert_eq!(&e.head()[before..], &expected[..]);
             }

@@ -325,14 +325,14 @@ fn operations_have_numbers_where_both_sides_know_the_same_interface() {
     assert_eq!(component.as_zorb_operations().as_ref(), Some(&numbers));
     cuts_are_nothing(&component, TaggedComponent::as_zorb_operations);
 
-    assert_eq!(numbers.first_of(derived.interface, derived.digest), Some(2));
-    assert_eq!(numbers.first_of(InterfaceNumbers::interface_of("IDL:Other:1.0"), derived.digest), None);
+    assert_eq!(numbers.first_of(derived.id_hash, derived.digest), Some(2));
+    assert_eq!(numbers.first_of(InterfaceNumbers::id_hash_of("IDL:Other:1.0"), derived.digest), None);
     for other in [&["c", "d"][..], &["d"], &[], &["b", "a"], &["ab"]] {
         let digest = InterfaceNumbers::digest_of(other);
-        assert_eq!(numbers.first_of(BASE.interface, digest), None, "{other:?}");
+        assert_eq!(numbers.first_of(BASE.id_hash, digest), None, "{other:?}");
     }
     // The published values of FNV-1a, which must be the same for all versions of peers.
-    assert_eq!(InterfaceNumbers::interface_of("a"), 0xaf63_dc4c_8601_ec8c);
+    assert_eq!(InterfaceNumbers::id_hash_of("a"), 0xaf63_dc4c_8601_ec8c);
     assert_eq!(InterfaceNumbers::digest_of(&[]), 0xcbf2_9ce4_8422_2325);
 
     let mut later = component.data.to_vec();
@@ -365,7 +365,7 @@ proptest! {
         let policies = values.into_iter().map(|(kind, value)| Policy::from_value(PolicyType(kind), value.into()));
         let policies = Policies(policies.collect());
         prop_assert_eq!(TaggedComponent::policies(&policies).unwrap().as_policies(), Some(policies));
-        let interfaces = numbers.into_iter().map(|(interface, digest, first)| InterfaceNumbers { interface, digest, first });
+        let interfaces = numbers.into_iter().map(|(id_hash, digest, first)| InterfaceNumbers { id_hash, digest, first });
         let numbers = OperationNumbers { interfaces: interfaces.collect() };
         prop_assert_eq!(TaggedComponent::zorb_operations(&numbers).unwrap().as_zorb_operations(), Some(numbers));
         let profile = UiopProfile::new(path, ObjectKey::from_static(b"k"));

@@ -6,7 +6,7 @@ use giop_codec::code_set::{CodeSetComponent, CodeSetComponentInfo, CodeSetId};
 use giop_codec::exception::{SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::ObjectKey;
 use giop_codec::ior::{
-    ComponentTag, IiopProfile, Ior, MAX_PROFILES, MAX_REPOSITORY_ID, OrbType, ParseIorErrorKind,
+    ComponentTag, IiopProfile, Ior, MAX_PROFILES, MAX_REPOSITORY_ID_BYTES, OrbType, ParseIorErrorKind,
     ProfileError, ProfileTag, SslSecTrans, TaggedComponent, TaggedProfile,
 };
 use giop_codec::{ByteOrder, DecodeErrorKind, Version};
@@ -170,7 +170,7 @@ fn bad_text_is_named_with_its_character() {
 fn profile_octets(major: u8, minor: u8, host: &str, behind: &[u8]) -> TaggedProfile {
     let mut e = Encoder::new(ByteOrder::Big, Version::V1_2);
     e.put_raw(&[0, major, minor]);
-    e.put_ascii(host).unwrap();
+    e.put_unconverted_str(host).unwrap();
     e.put_u16(99);
     e.put_u32(1);
     e.put_raw(b"k");
@@ -298,7 +298,7 @@ fn limits_hold() {
     let decode = |ior: &Ior| Ior::decode(&mut Decoder::new(&encode(ior), ByteOrder::Big, Version::V1_2));
     let profile = TaggedProfile { tag: ProfileTag(9), data: Bytes::new() };
     let mut ior =
-        Ior { type_id: "x".repeat(MAX_REPOSITORY_ID), profiles: vec![profile.clone(); MAX_PROFILES] };
+        Ior { type_id: "x".repeat(MAX_REPOSITORY_ID_BYTES), profiles: vec![profile.clone(); MAX_PROFILES] };
     assert_eq!(decode(&ior).as_ref(), Ok(&ior));
     ior.profiles.push(profile);
     assert_eq!(decode(&ior).unwrap_err().kind, DecodeErrorKind::LimitExceeded);

@@ -10,7 +10,7 @@ use giop_codec::url::{Corbaloc, Corbaname, IiopAddress, ObjectUrl, UrlError, Url
 use proptest::prelude::*;
 
 fn address(version: Version, host: &str, port: u16) -> IiopAddress {
-    IiopAddress { version, host: host.into(), port, tls: false }
+    IiopAddress { version, host: host.into(), port, uses_tls: false }
 }
 
 fn iiop(addresses: &[IiopAddress], key: &[u8]) -> Corbaloc {
@@ -475,20 +475,23 @@ fn unusual_spellings_are_accepted() {
 #[test]
 fn message_says_what_was_expected_and_where() {
     for (text, message) in [
-        ("http://x\n", r#"1: unknown scheme "http" (IOR:, corbaloc:, corbaname: and file: are known)"#),
+        (
+            "http://x\n",
+            r#"1: unknown or unexpected scheme "http" (object URLs begin with IOR:, corbaloc:, corbaname: or file:)"#,
+        ),
         (
             "corbaloc:ht\u{202e}p:h/K",
-            r#"10: protocol "ht\u{202e}p" is not supported (iiop:, rir:, uiop: and omniunix: are)"#,
+            r#"10: protocol "ht\u{202e}p" is not allowed here (iiop: and ssliop: are; uiop: and omniunix: must be the only address)"#,
         ),
         ("corbaloc:host/K", "10: address expected, such as iiop:1.2@host:2809 or :host"),
         ("corbaloc::2.0@h/K", "11: version expected before '@': 1.0, 1.1 or 1.2"),
-        ("corbaloc::a\tb/K", r"12: '\t' is not allowed in a host name"),
+        ("corbaloc::a\tb/K", r"12: '\t' is not allowed in this part of an address"),
         ("corbaloc::[h]/K", "11: IPv6 address in brackets expected, such as [::1]"),
-        ("corbaloc::::1/K", "11: an IPv6 address needs brackets, such as [::1]:2809"),
-        ("corbaloc::h:0/K", "13: port number of 1 to 65535 expected"),
+        ("corbaloc::::1/K", "11: an IPv6 address must be in brackets, such as [::1]:2809"),
+        ("corbaloc::h:0/K", "13: port number from 1 to 65535 expected"),
         ("corbaloc:uiop:|K", "15: path of a Unix socket expected, such as uiop:1.2@/tmp/socket|Key"),
         ("corbaloc:://h/K", "11: unexpected `//` before the host: write iiop:1.2@host:2809/Key"),
-        ("corbaloc::h,rir:/K", "13: rir: must be the only address and has no host"),
+        ("corbaloc::h,rir:/K", "13: rir: must be the only address, followed by / and a name or by nothing"),
         ("corbaloc::h/a b", "14: ' ' is not allowed here unless escaped as %HH"),
         ("corbaloc::h/%4", "13: two hexadecimal digits expected after '%'"),
         ("corbaname::h#%ff", "14: escaped bytes are not UTF-8 text"),
@@ -500,11 +503,11 @@ fn message_says_what_was_expected_and_where() {
     }
     let many = format!("corbaloc:{}/K", [":h"; MAX_PROFILES + 1].join(","));
     let error = many.parse::<Corbaloc>().unwrap_err();
-    assert_eq!(error.to_string(), "object URL, character 202: more than 64 addresses");
+    assert_eq!(error.to_string(), "object URL, character 202: a URL must not have more than 64 addresses");
     let error = rir("X").to_ior().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "object URL, character 1: rir: names an initial reference, it has no address"
+        "object URL, character 1: the URL has no address (a rir: URL only names an initial reference)"
     );
 }
 

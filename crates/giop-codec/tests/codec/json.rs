@@ -132,12 +132,15 @@ fn what_is_wrong_is_said_with_its_place() {
             of(&format!(r#"{good},{good},{good},{{"width":256}}"#)),
             "payload.frames[3].width: the number is out of the range of its type",
         ),
-        (of(r#"{"width":"x"}"#), "payload.frames[0].width: a string is no value of type `octet`"),
+        (of(r#"{"width":"x"}"#), "payload.frames[0].width: a string does not match type `octet`"),
         (of(r#"{"height":1}"#), "payload.frames[0]: there is no member `height`"),
         (of("{}"), "payload.frames[0]: the member `width` is missing"),
         (of(r#"{"width":1,"width":2}"#), "payload.frames[0]: the member `width` occurs twice"),
-        (of(&[good; 5].join(",")), "payload.frames: 5 is out of bounds: at most 4"),
-        (of("7"), "payload.frames[0]: a number is no value of type `struct W { octet width; }`"),
+        (
+            of(&[good; 5].join(",")),
+            "payload.frames: index or length 5 is out of bounds: the length is at most 4",
+        ),
+        (of("7"), "payload.frames[0]: a number does not match type `struct W { octet width; }`"),
         (of(r#"{"width":1"#), "payload.frames[0]: expected `,` or `}` at line 1 column 33"),
         ("{}".to_owned(), "the member `payload` is missing"),
     ] {
@@ -145,36 +148,44 @@ fn what_is_wrong_is_said_with_its_place() {
     }
     for (code, json, text) in [
         (code(CHOICE), r#"{"$case":"red","b":"x"}"#, "`$case` selects another member of the union"),
-        (code(CHOICE), r#"{"$case":"red"}"#, "`$case` selects a member of the union, which is missing"),
+        (code(CHOICE), r#"{"$case":"red"}"#, "the member that `$case` selects is missing"),
         (code(CHOICE), r#"{"r":1}"#, "the member `$case` is missing"),
         (code(CHOICE), "{}", "the member `$case` is missing"),
         (code(COLOR), "\"pink\"", "there is no member `pink`"),
         (code(COLOR), "2", "the number is out of the range of its type"),
-        (code("\"fixed<5,2>\""), "\"0.125\"", "the text is not a decimal number with the digits of its type"),
-        (TypeCode::string(2), "\"abc\"", "3 is out of bounds: at most 2"),
+        (
+            code("\"fixed<5,2>\""),
+            "\"0.125\"",
+            "the text is not a decimal number, or its type cannot hold all digits",
+        ),
+        (TypeCode::string(2), "\"abc\"", "index or length 3 is out of bounds: the length is at most 2"),
         (TypeCode::string(0), r#""a\u0000""#, "a string contains a NUL character"),
-        (TypeCode::array(&TypeCode::LONG, 2), "[1]", "1 element for an array of 2"),
-        (TypeCode::array(&TypeCode::LONG, 2), "[1, 2, 3, 4]", "4 elements for an array of 2"),
-        (TypeCode::array(&TypeCode::OCTET, 2), "\"AAAA\"", "3 elements for an array of 2"),
-        (TypeCode::sequence(&TypeCode::OCTET, 0), "\"AQI\"", "the text is not base64"),
+        (TypeCode::array(&TypeCode::LONG, 2), "[1]", "the number of array elements is 1 instead of 2"),
+        (
+            TypeCode::array(&TypeCode::LONG, 2),
+            "[1, 2, 3, 4]",
+            "the number of array elements is 4 instead of 2",
+        ),
+        (TypeCode::array(&TypeCode::OCTET, 2), "\"AAAA\"", "the number of array elements is 3 instead of 2"),
+        (TypeCode::sequence(&TypeCode::OCTET, 0), "\"AQI\"", "the text is not valid base64"),
         (TypeCode::FLOAT, "1e300", "the number is out of the range of its type"),
         (
             TypeCode::CHAR,
             "\"ab\"",
-            "a text of other than one character up to U+00FF is no value of type `char`",
+            "a string that is not one character up to U+00FF does not match type `char`",
         ),
         (
             TypeCode::OBJECT,
             "\"corbaloc::h/x\"",
-            "a reference is an `IOR:`: object reference, character 1: \"IOR:\" expected",
+            "the text is not an object reference that begins with `IOR:`: object reference, character 1: \"IOR:\" expected",
         ),
-        (code(NODE), r#"{"$ref":3}"#, "`$ref` to an `$id` that does not occur before"),
+        (code(NODE), r#"{"$ref":3}"#, "`$ref` must name an `$id` that occurs before it"),
         (code(NODE), r#"{"v":1}"#, "the member `next` is missing"),
         (TypeCode::ANY, r#"{"value":1}"#, "the member `$type` is missing"),
         (
             TypeCode::ANY,
             r#"{"$type":"lng","value":1}"#,
-            "there is no type `lng`: named types are objects with a `kind`",
+            "`lng` is not a type: a named type must be an object with a `kind`",
         ),
         (
             TypeCode::ANY,
@@ -207,13 +218,16 @@ fn deep_and_endless_types_and_values_are_refused() {
         r#"{"kind":"alias","id":"IDL:A:1.0","name":"A","type":{"kind":"sequence","element":{"$ref":"IDL:A:1.0"}}}"#,
     ];
     for json in endless {
-        assert_eq!(error(&TypeCode::TYPE_CODE, json), "values of the type `IDL:A:1.0` would be infinite");
+        assert_eq!(
+            error(&TypeCode::TYPE_CODE, json),
+            "the type `IDL:A:1.0` contains itself, so its values would be infinite"
+        );
     }
     let wide = format!(
         r#"{{"kind":"struct","members":[{}]}}"#,
         vec![r#"{"name":"m","type":"string<1>"}"#; 5000].join(",")
     );
-    assert_eq!(error(&TypeCode::TYPE_CODE, &wide), "m: a type is made of at most 4096 types");
+    assert_eq!(error(&TypeCode::TYPE_CODE, &wide), "m: a type must not contain more than 4096 types");
 }
 
 /// In a type code, a type without a name is repeated for each label of a member.

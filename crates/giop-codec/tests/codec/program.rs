@@ -61,7 +61,7 @@ proptest! {
             let mut d = decoder(&octets, order, version, phase);
             let seen = if checks { program.validate(&mut d) } else { program.skip(&mut d) }.unwrap();
             prop_assert_eq!(d.remaining(), 0);
-            prop_assert!(!seen.wide || shape.is_wide() || shape.is_opaque());
+            prop_assert!(!seen.has_wide_text || shape.is_wide() || shape.is_opaque());
         }
 
         let mut d = decoder(&octets, order, version, phase);
@@ -192,16 +192,16 @@ proptest! {
         let mut d = decoder(&octets, order, Version::V1_2, phase);
         if program.flat_stride().is_none() {
             prop_assert!(shape.has(&|part| matches!(part, Shape::Array(..)) && fields(part) > MAX_UNROLLED));
-            prop_assert!(matches!(program.flat(&mut d).unwrap_err().kind(), DynErrorKind::Inconsistent(_)));
+            prop_assert!(matches!(program.decode_flat(&mut d).unwrap_err().kind(), DynErrorKind::Inconsistent(_)));
             return Ok(());
         }
-        let flat = program.flat(&mut d).unwrap();
+        let flat = program.decode_flat(&mut d).unwrap();
         prop_assert_eq!(d.remaining(), 0);
         let Value::Items(items) = &value else { panic!("{value:?}") };
         prop_assert_eq!(flat.len(), program.flat_stride().unwrap() * items.len());
         for to in ORDERS {
             let mut e = encoder(to, Version::V1_2, phase);
-            program.unflat(&flat, &mut e).unwrap();
+            program.encode_flat(&flat, &mut e).unwrap();
             prop_assert_eq!(e.into_bytes(), written(&shape, &value, to, Version::V1_2, phase));
         }
     }
@@ -235,7 +235,7 @@ fn sequences_of_arrays_of_many_fields_have_no_flat_image() {
         let shape = Shape::Seq(Box::new(of(len)), 0);
         let program = Program::of(&shape.type_code());
         let octets = written(&shape, &shape.value(&mut Dice(1)), ORDERS[0], Version::V1_2, 0);
-        let read = program.flat(&mut decoder(&octets, ORDERS[0], Version::V1_2, 0));
+        let read = program.decode_flat(&mut decoder(&octets, ORDERS[0], Version::V1_2, 0));
         assert_eq!((program.flat_stride().is_some(), read.is_ok()), (flat, flat), "{read:?}");
     }
 }

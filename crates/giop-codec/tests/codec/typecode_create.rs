@@ -240,8 +240,8 @@ fn labels_are_values_of_a_discriminator_and_come_once() {
         assert!(union(&discriminator, &[Case(least), Default, Case(most)]).is_ok(), "{discriminator}");
         refused(union(&discriminator, &[Case(least), Case(most + 1)]), CreateError::LabelType(1));
         refused(union(&discriminator, &[Case(least - 1)]), CreateError::LabelType(0));
-        refused(union(&discriminator, &[Case(least), Default, Case(least)]), CreateError::DoubledLabel(2));
-        refused(union(&discriminator, &[Default, Default]), CreateError::DoubledLabel(1));
+        refused(union(&discriminator, &[Case(least), Default, Case(least)]), CreateError::DuplicateLabel(2));
+        refused(union(&discriminator, &[Default, Default]), CreateError::DuplicateLabel(1));
     }
     for discriminator in [TypeCode::LONGLONG, TypeCode::ULONGLONG] {
         assert!(union(&discriminator, &[Case(i64::MIN), Case(i64::MAX)]).is_ok());
@@ -257,7 +257,7 @@ fn labels_are_values_of_a_discriminator_and_come_once() {
     let members = [(Case(1), "a", &other), (Case(2), "A", &case)];
     refused(TypeCode::create_union("IDL:U:1.0", "U", long, &members), CreateError::InvalidMember(1));
     use SystemExceptionKind::BadParam;
-    assert_eq!(exception(CreateError::DoubledLabel(0)), (BadParam, minor::BAD_PARAM_DUPLICATE_LABEL.0));
+    assert_eq!(exception(CreateError::DuplicateLabel(0)), (BadParam, minor::BAD_PARAM_DUPLICATE_LABEL.0));
     assert_eq!(exception(CreateError::LabelType(0)), (BadParam, minor::BAD_PARAM_LABEL_TYPE.0));
     assert_eq!(exception(CreateError::Discriminator), (BadParam, minor::BAD_PARAM_DISCRIMINATOR.0));
 }
@@ -285,9 +285,12 @@ fn members_are_of_types_that_have_values() {
     for (digits, scale) in [(0, 0), (32, 0), (5, 6)] {
         refused(TypeCode::create_fixed(digits, scale), CreateError::Digits);
     }
-    for error in
-        [CreateError::MemberType(0), CreateError::ContentType, CreateError::BaseType, CreateError::Endless]
-    {
+    for error in [
+        CreateError::MemberType(0),
+        CreateError::ContentType,
+        CreateError::BaseType,
+        CreateError::InfiniteType,
+    ] {
         let expected = (SystemExceptionKind::BadTypecode, minor::BAD_TYPECODE_MEMBER.0);
         assert_eq!(exception(error), expected);
     }
@@ -297,11 +300,11 @@ fn members_are_of_types_that_have_values() {
 fn types_contain_themselves_where_their_values_end() {
     let placeholder = TypeCode::create_recursive("IDL:S:1.0").unwrap();
     let of = |member: &TypeCode| TypeCode::create_struct("IDL:S:1.0", "S", &[("a", member)]);
-    refused(of(&placeholder), CreateError::Endless);
-    refused(of(&TypeCode::array(&placeholder, 2)), CreateError::Endless);
+    refused(of(&placeholder), CreateError::InfiniteType);
+    refused(of(&TypeCode::array(&placeholder, 2)), CreateError::InfiniteType);
     let alias = TypeCode::create_alias("IDL:A:1.0", "A", &placeholder).unwrap();
     let inner = TypeCode::create_struct("IDL:Inner:1.0", "Inner", &[("b", &alias)]).unwrap();
-    refused(of(&inner), CreateError::Endless);
+    refused(of(&inner), CreateError::InfiniteType);
     let sequence = TypeCode::create_sequence(&alias, 3).unwrap();
     assert_eq!(of(&sequence).unwrap().to_string(), "struct S { sequence<A, 3> a; }");
     // A value is stored separately from its members.
@@ -313,15 +316,15 @@ fn types_contain_themselves_where_their_values_end() {
     let alias = set.declare();
     let sequence = set.sequence(alias, 0).unwrap();
     set.define_alias(alias, "IDL:A:1.0", "A", sequence).unwrap();
-    refused(set.type_code(alias), CreateError::Endless);
+    refused(set.type_code(alias), CreateError::InfiniteType);
     let itself = set.declare();
     set.define_alias(itself, "IDL:A:1.0", "A", itself).unwrap();
-    refused(set.type_code(itself), CreateError::Endless);
+    refused(set.type_code(itself), CreateError::InfiniteType);
     let long = set.add(&TypeCode::LONG);
     let user = set.declare();
     assert_eq!(set.define_union(user, "", "", itself, &[(Default, "", long)]), Err(CreateError::Incomplete));
     set.define_struct(user, "IDL:B:1.0", "B", &[("a", itself)]).unwrap();
-    refused(set.type_code(user), CreateError::Endless);
+    refused(set.type_code(user), CreateError::InfiniteType);
 }
 
 // clause: exc.minor.bad_param.13, exc.minor.bad_typecode.1, exc.kind.bad_typecode

@@ -28,8 +28,8 @@ fn complex(e: &mut Encoder, kind: TcKind, f: impl FnOnce(&mut Encoder)) {
 
 fn named(e: &mut Encoder, kind: TcKind, f: impl FnOnce(&mut Encoder)) {
     complex(e, kind, |e| {
-        e.put_ascii("IDL:X:1.0").unwrap();
-        e.put_ascii("X").unwrap();
+        e.put_unconverted_str("IDL:X:1.0").unwrap();
+        e.put_unconverted_str("X").unwrap();
         f(e);
     });
 }
@@ -110,7 +110,7 @@ fn an_indirection_goes_back_to_a_kind_or_nowhere() {
         let mut e = new();
         named(&mut e, TcKind::Struct, |e| {
             e.put_u32(1);
-            e.put_ascii("m").unwrap();
+            e.put_unconverted_str("m").unwrap();
             e.align(4);
             e.put_u32(INDIRECTION);
             e.put_i32(offset);
@@ -122,7 +122,7 @@ fn an_indirection_goes_back_to_a_kind_or_nowhere() {
         let mut e = new();
         named(&mut e, TcKind::Struct, |e| {
             e.put_u32(1);
-            e.put_ascii("m").unwrap();
+            e.put_unconverted_str("m").unwrap();
             complex(e, TcKind::Sequence, |e| {
                 e.put_u32(INDIRECTION);
                 e.put_i32(offset);
@@ -149,12 +149,12 @@ fn earlier_types_may_be_referred_to() {
     let mut e = new();
     named(&mut e, TcKind::Struct, |e| {
         e.put_u32(3);
-        e.put_ascii("a").unwrap();
+        e.put_unconverted_str("a").unwrap();
         let at = place(e);
         named(e, TcKind::Alias, |e| e.put_u32(TcKind::Long.number()));
-        e.put_ascii("b").unwrap();
+        e.put_unconverted_str("b").unwrap();
         refer_aligned(e, at);
-        e.put_ascii("c").unwrap();
+        e.put_unconverted_str("c").unwrap();
         complex(e, TcKind::Sequence, |e| {
             refer(e, at);
             e.put_u32(0);
@@ -191,7 +191,7 @@ fn a_type_that_is_nothing_but_itself_is_refused() {
     let mut e = new();
     named(&mut e, TcKind::Struct, |e| {
         e.put_u32(1);
-        e.put_ascii("m").unwrap();
+        e.put_unconverted_str("m").unwrap();
         let at = place(e);
         named(e, TcKind::Alias, |e| refer_aligned(e, at));
     });
@@ -260,8 +260,8 @@ fn parameters_that_can_not_be_are_refused() {
     }
     let mut e = new();
     complex(&mut e, TcKind::ObjRef, |e| {
-        e.put_ascii(&"x".repeat(1025)).unwrap();
-        e.put_ascii("").unwrap();
+        e.put_unconverted_str(&"x".repeat(1025)).unwrap();
+        e.put_unconverted_str("").unwrap();
     });
     assert_eq!(decode(e), Err(DecodeErrorKind::LimitExceeded));
     // More members than bytes.
@@ -303,7 +303,7 @@ fn levels_and_nodes_are_limited() {
         named(&mut e, TcKind::Struct, |e| {
             e.put_u32(n as u32);
             for bound in 0..n {
-                e.put_ascii("").unwrap();
+                e.put_unconverted_str("").unwrap();
                 TypeCode::string(bound as u32 + 1).encode(e).unwrap();
             }
         });
@@ -321,14 +321,14 @@ fn doubling(n: usize) -> TypeCode {
         e.put_u32(n as u32);
         let mut before = None;
         for _ in 0..n {
-            e.put_ascii("m").unwrap();
+            e.put_unconverted_str("m").unwrap();
             let at = place(e);
             complex(e, TcKind::Struct, |e| {
-                e.put_ascii("").unwrap();
-                e.put_ascii("").unwrap();
+                e.put_unconverted_str("").unwrap();
+                e.put_unconverted_str("").unwrap();
                 e.put_u32(2);
                 for _ in 0..2 {
-                    e.put_ascii("m").unwrap();
+                    e.put_unconverted_str("m").unwrap();
                     match before {
                         Some(before) => refer_aligned(e, before),
                         None => e.put_u32(TcKind::Long.number()),
@@ -361,7 +361,7 @@ fn memory_for_a_type_code_is_granted_by_its_octets() {
     let mut e = new();
     named(&mut e, TcKind::Enum, |e| {
         e.put_u32(100_000);
-        (0..100_000).for_each(|_| e.put_ascii("").unwrap());
+        (0..100_000).for_each(|_| e.put_unconverted_str("").unwrap());
     });
     let octets = e.into_bytes();
     let mut d = Decoder::new(&octets, ByteOrder::Little, Version::V1_2);

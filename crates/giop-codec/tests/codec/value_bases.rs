@@ -13,7 +13,7 @@ const ORDERS: [ByteOrder; 2] = [ByteOrder::Big, ByteOrder::Little];
 
 fn to_tao(order: ByteOrder, value: &impl CdrEncode) -> Vec<u8> {
     encoded(order, |e| {
-        e.set_ends_bases(true);
+        e.set_base_end_tags(true);
         value.encode(e)
     })
 }
@@ -111,7 +111,7 @@ where
         let mut d = Decoder::from_bytes(&octets, order, Version::V1_2).with_context(&factories);
         let tree = program.decode(&mut d).unwrap();
         let mut e = Encoder::new(order, Version::V1_2);
-        e.set_ends_bases(true);
+        e.set_base_end_tags(true);
         program.encode(&tree, &mut e).unwrap();
         assert_eq!(read::<V>(&e.into_bytes(), order), value, "{order:?}");
     }
@@ -141,7 +141,7 @@ fn what_is_written_is_read_again() {
     let value: Option<Value<Base>> = Some(derived().upcast());
     let mut e = Encoder::new(ByteOrder::Big, Version::V1_2);
     let standard = encoded(ByteOrder::Big, |e| value.encode(e));
-    e.set_ends_bases(true);
+    e.set_base_end_tags(true);
     value.encode(&mut e).unwrap();
     e.reset(ByteOrder::Big, Version::V1_2);
     value.encode(&mut e).unwrap();

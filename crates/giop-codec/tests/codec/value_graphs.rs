@@ -145,7 +145,7 @@ fn values_are_shown_with_what_they_share() {
     let first = graph.reserve::<LNode>();
     let second = graph.add(LNode { v: 2, next: Some(first.clone()) });
     assert!(graph.set(&first, LNode { v: 1, next: Some(second) }));
-    assert_eq!(format!("{first:?}"), "Value(#0 = (not whole))");
+    assert_eq!(format!("{first:?}"), "Value(#0 = (incomplete))");
     let ring = graph.finish(&first);
     assert_eq!(
         format!("{ring:?}"),

@@ -2,7 +2,7 @@
 
 use crate::values::*;
 use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder};
-use giop_codec::ior::MAX_REPOSITORY_ID;
+use giop_codec::ior::MAX_REPOSITORY_ID_BYTES;
 use giop_codec::value::{Factories, GraphBuilder, StringValue, Value, ValueBase, ValueForm, WStringValue};
 use giop_codec::{ByteOrder, DecodeErrorKind, Version};
 
@@ -409,13 +409,13 @@ fn repository_ids_and_lists_of_them_over_their_limits_are_refused() {
             match ids {
                 [id] => {
                     e.put_u32(0x7FFF_FF02);
-                    e.put_ascii(id)?;
+                    e.put_unconverted_str(id)?;
                 }
                 ids => {
                     e.put_u32(0x7FFF_FF06);
                     e.put_u32(u32::try_from(ids.len()).unwrap());
                     for id in ids {
-                        e.put_ascii(id)?;
+                        e.put_unconverted_str(id)?;
                     }
                 }
             }
@@ -426,7 +426,7 @@ fn repository_ids_and_lists_of_them_over_their_limits_are_refused() {
             .unwrap_err()
             .kind
     };
-    let (long, longer) = ("x".repeat(MAX_REPOSITORY_ID), "x".repeat(MAX_REPOSITORY_ID + 1));
+    let (long, longer) = ("x".repeat(MAX_REPOSITORY_ID_BYTES), "x".repeat(MAX_REPOSITORY_ID_BYTES + 1));
     assert_eq!(refused(&[long]), DecodeErrorKind::NoValueFactory);
     assert_eq!(refused(&[longer]), DecodeErrorKind::LimitExceeded);
     let list = |n: usize| -> Vec<_> { (0..n).map(|i| format!("IDL:T/V{i}:1.0")).collect() };

@@ -1,11 +1,10 @@
 //! Back-pressure: while too much data is queued for the peer, its requests are not read.
 //!
-//! Each connection has a limit of its own, and all connections together have the pool's cap. While more than
-//! the cap is queued, connections with large queues are not read until their peers have accepted the data. A
-//! peer that does not read therefore does not affect other connections, and nothing is dropped.
+//! Each connection has a limit of its own. All connections together may queue as much as the cap of the
+//! buffer pool. If they exceed it, connections with large queues are not read until their peers accept data.
+//! Therefore a peer that does not read affects no connections with small queues.
 //!
-//! Only answers count against a peer. This side's own requests do not delay the peer's requests, because two
-//! busy peers could otherwise both stop reading and deadlock.
+//! Only answers count. If requests did, two busy peers could both stop reading and deadlock.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,14 +16,14 @@ use crate::hits::Limit;
 use crate::pool::BufferPool;
 
 /// The number of queued bytes up to which a connection is not affected by the queues of other connections.
-const MIN_COUNTED: usize = 64 * 1024;
+const MIN_COUNTED_BYTES: usize = 64 * 1024;
 
-/// The queued bytes of one connection as reported to the pool.
+/// The queued bytes of one connection, as far as they have been reported to the pool.
 #[derive(Debug)]
 pub(super) struct PoolShare {
     pool: Arc<BufferPool>,
     counted_bytes: usize,
-    /// The part of `counted_bytes` that is replies.
+    /// The part of `counted_bytes` that belongs to replies.
     reply_bytes: usize,
     pace: Option<Pace>,
 }
@@ -35,7 +34,7 @@ impl PoolShare {
     }
 
     fn count(&mut self, bytes: usize, reply_bytes: usize) {
-        let counted = |bytes: usize| if bytes > MIN_COUNTED { bytes } else { 0 };
+        let counted = |bytes: usize| if bytes > MIN_COUNTED_BYTES { bytes } else { 0 };
         let (bytes, reply_bytes) = (counted(bytes), counted(reply_bytes));
         self.pool.replace_queued(self.counted_bytes, bytes);
         self.pool.replace_queued_replies(self.reply_bytes, reply_bytes);
@@ -43,11 +42,11 @@ impl PoolShare {
     }
 }
 
-/// The number of queued answer bytes. Some count for too long, because writes are noticed late.
+/// The number of queued bytes of answers. The number may be too high, because written answers are subtracted
+/// only when the socket has accepted everything up to a checkpoint.
 #[derive(Debug, Default)]
 pub(super) struct ReplyBacklog {
     bytes: usize,
-    /// The part of `bytes` before `checkpoint`, a position in the outgoing stream.
     before_checkpoint: usize,
     checkpoint: u64,
 }
@@ -58,7 +57,7 @@ impl ReplyBacklog {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// Updates the count after the socket has accepted `written` of the `queued` bytes of the stream.
+    /// Updates the number after the socket has accepted `written` of the `queued` bytes of the stream.
     #[inline]
     pub(super) fn set_written(&mut self, written: u64, queued: u64) {
         if written == queued {
@@ -77,36 +76,36 @@ impl Drop for PoolShare {
 }
 
 impl Connection {
-    /// Counts that requests wait for the queue, once for each time. The connection is not read meanwhile.
+    /// Called when requests must wait because of queued data. Counts this once until more is received.
     #[cold]
     pub fn count_backlog_wait(&mut self) {
         self.clock.stop_message_timeout();
         if self.requests.last_wait != Some(self.output.stats.messages_in) {
             self.requests.last_wait = Some(self.output.stats.messages_in);
-            // Without much queued itself, it waits because of what all connections have queued.
+            // If this connection exceeds no limit itself, it waits because of all connections together.
             self.output
                 .stats
-                .limits
+                .limit_hits
                 .hit(self.output.exceeded_limit(self.output.backlog()).unwrap_or(Limit::Pool));
         }
     }
 
-    /// Suspends the timeout of the incomplete message, because the connection is not read at present.
+    /// Must be called when the driver does not read the connection for other reasons. Stops the timeout of
+    /// the incomplete message, because the peer is not responsible for the delay.
     #[cold]
     pub fn hold_reading(&mut self) {
         self.clock.stop_message_timeout();
     }
 
-    /// Closes the connection because its peer accepts replies too slowly while memory is scarce.
-    pub fn give_up_slow_reader(&mut self) {
-        self.end_slow(SlowPeer::QueuedReplies);
+    /// Closes the connection, because its peer accepts replies too slowly while memory is scarce.
+    pub fn close_slow_reader(&mut self) {
+        self.close_slow_peer(SlowPeer::QueuedReplies);
     }
 
-    /// Returns the number of queued reply bytes, and the time that the peer needs for them at its rate so
-    /// far. The time is `Duration::MAX` if the peer accepts nothing, and `None` if the rate was measured for
-    /// less than a second.
+    /// Returns the number of queued reply bytes, and the time in which the peer will accept them at its rate.
+    /// It is `Duration::MAX` if the peer accepts nothing, and `None` after less than a second of measurement.
     ///
-    /// Returns `None` for up to 64 KiB of replies, and if the connection is closed.
+    /// Returns `None` if no more than 64 KiB of replies are queued, or if the connection is closed.
     pub fn reply_queue(&self, now: Instant) -> Option<(usize, Option<Duration>)> {
         if self.lifecycle.is_closed() { None } else { self.output.reply_queue(now) }
     }
@@ -125,51 +124,51 @@ impl Output {
         self.tx.backlog() + self.fragment_queue.bytes
     }
 
-    /// Returns whether a oneway may be queued. The backlog must be below `Limits::max_backlog`, and below 64
-    /// KiB while all connections together have more queued than the pool's cap.
+    /// Returns whether a oneway may be queued: the backlog is below `Limits::max_backlog`. While all
+    /// connections together have more queued than the pool's cap, it must also be below 64 KiB.
     #[inline]
-    pub fn has_room(&self) -> bool {
+    pub fn has_room_for_oneway(&self) -> bool {
         let backlog = self.backlog();
-        backlog < self.max_backlog && (backlog < MIN_COUNTED || !self.pool_share.pool.exceeds_queue_cap())
+        backlog < self.max_backlog
+            && (backlog < MIN_COUNTED_BYTES || !self.pool_share.pool.exceeds_queue_cap())
     }
 
-    /// Returns whether requests have to wait because too many answers are queued: more than
-    /// `Limits::max_backlog`, or more than 64 KiB while all connections together have more queued than the
-    /// pool's cap. This side's own requests do not count.
+    /// Returns whether requests must wait because too many bytes of answers are queued: more than
+    /// `Limits::max_backlog`, or more than 64 KiB while all connections exceed the pool's cap together.
     #[inline]
     pub fn is_backed_up(&self) -> bool {
         let backlog = self.backlog();
-        backlog > MIN_COUNTED.min(self.max_backlog) && self.exceeded_limit(backlog).is_some()
+        backlog > MIN_COUNTED_BYTES.min(self.max_backlog) && self.exceeded_limit(backlog).is_some()
     }
 
-    /// Returns the limit that the queued answers exceed, if only `bytes` of the queued bytes count.
+    /// Returns the limit that the queued answers exceed, if at most `bytes` bytes belong to answers.
     #[cold]
     pub(super) fn exceeded_limit(&self, bytes: usize) -> Option<Limit> {
         let answers = self.reply_bytes_among(bytes);
         if answers > self.max_backlog {
             Some(Limit::Backlog)
-        } else if answers > MIN_COUNTED && self.pool_share.pool.exceeds_queue_cap() {
+        } else if answers > MIN_COUNTED_BYTES && self.pool_share.pool.exceeds_queue_cap() {
             Some(Limit::Pool)
         } else {
             None
         }
     }
 
-    /// Returns whether the queued replies of all connections exceed half of the pool's cap.
+    /// Returns whether the large reply queues of all connections together exceed half of the pool's cap.
     pub fn is_crowded(&self) -> bool {
         self.pool_share.pool.is_crowded()
     }
 
-    /// Returns the number of reply bytes if only `bytes` of the queued bytes count.
+    /// Returns the number of queued bytes of answers, but at most `bytes`.
     fn reply_bytes_among(&self, bytes: usize) -> usize {
         bytes.min(self.reply_backlog.bytes.saturating_add(self.fragment_queue.reply_bytes))
     }
 
-    /// Reports the size of the queue to the pool, if it is or was large.
+    /// Reports the size of the queue to the pool, if the queue is large or was large at the last report.
     #[inline]
     pub(super) fn report(&mut self, now: Instant) {
         let backlog = self.backlog();
-        if backlog > MIN_COUNTED || self.pool_share.counted_bytes > 0 {
+        if backlog > MIN_COUNTED_BYTES || self.pool_share.counted_bytes > 0 {
             self.report_large(backlog, now);
         }
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use giop_codec::cdr::Encoder;
 use giop_codec::giop::RequestId;
 
-use super::{Connection, Outcome, Output};
+use super::{Connection, Outcome, Output, UnansweredCalls};
 use crate::calls::{CallId, Calls, RequestSpan};
 use crate::error::{CallError, CallErrorKind, CloseReason, SentPart};
 use crate::event::Notice;
@@ -27,12 +27,13 @@ impl Connection {
         PendingCall { connection: self, id }
     }
 
-    /// Adds a call. Its request follows by [`send_request`](PendingCall::send_request) or
+    /// Adds a call. Then its request must be sent by [`send_request`](PendingCall::send_request) or
     /// [`send_locate`](PendingCall::send_locate). `Event::Reply` reports its outcome.
     ///
     /// # Errors
-    /// The connection is closed, or it is closing and serves no request any more; the deadline has passed; or
-    /// 65,535 calls are pending. Nothing is sent.
+    /// - The connection is closed, or is closing and no longer [accepts calls](Self::accepts_calls).
+    /// - The deadline has passed.
+    /// - 65,535 calls are pending.
     #[inline]
     pub fn start_call(&mut self, deadline: Option<Instant>, now: Instant) -> Result<CallId, CallError> {
         self.check_open()?;
@@ -50,13 +51,13 @@ impl Connection {
         self.calls.next_oneway_id()
     }
 
-    /// Queues a request without a reply, like [`send_request`](PendingCall::send_request).
+    /// Queues a request without a reply, as [`send_request`](PendingCall::send_request) does.
     #[inline]
     pub fn send_oneway(&mut self, message: &mut Encoder) -> Result<(), CallError> {
         let checked = self.check_open();
         if checked.is_ok() {
-            let cut = self.output.fragment_queue.cuts(message.version(), message.len());
-            if !cut || self.output.queue_oneway_in_pieces(message, self.clock.now).is_none() {
+            let is_fragmented = self.output.fragment_queue.is_fragmented(message.version(), message.len());
+            if !is_fragmented || self.output.queue_oneway_in_pieces(message, self.clock.now).is_none() {
                 self.output.queue(message, false, self.clock.now);
             }
             self.oneways.record_queued(self.output.tx.queued());
@@ -68,12 +69,12 @@ impl Connection {
 
     /// Returns the number of pending calls.
     #[inline]
-    pub fn calls_waiting(&self) -> usize {
+    pub fn pending_call_count(&self) -> usize {
         self.calls.pending()
     }
 
-    /// Removes a request from the queue, or cancels it. Returns the part of it that the peer receives. A
-    /// completely queued request that cannot be removed is still sent.
+    /// Removes a request from the queue, or cancels it if that is not possible. Returns the part of the
+    /// request that the peer receives. A completely queued request that cannot be removed is still sent.
     #[cold]
     pub(super) fn withdraw(&mut self, id: RequestId, span: RequestSpan) -> SentPart {
         if !self.lifecycle.may_queue() {
@@ -82,18 +83,18 @@ impl Connection {
         if let Some(partial) = self.output.partial_request
             && span.start != u64::MAX
         {
-            // A CancelRequest cannot be sent in the middle of another request.
-            let is_it = partial.start == span.start;
-            return if is_it { self.unfinished_request().give_up() } else { SentPart::Whole };
+            // In the middle of a request, no CancelRequest can be sent for another one.
+            let is_partial = partial.start == span.start;
+            return if is_partial { self.unfinished_request().give_up() } else { SentPart::Whole };
         }
         if !self.output.fragment_queue.is_empty()
             && let Some(sent) = self.output.stop_request(id, self.clock.now)
         {
-            self.feed();
+            self.queue_pieces();
             return sent;
         }
         if span.start == u64::MAX {
-            return SentPart::Nothing; // not queued yet
+            return SentPart::Nothing; // the request is not queued yet
         }
         let is_unsent = !span.is_interleaved && self.output.tx.lent_or_written() <= span.start;
         if is_unsent && self.output.unqueue(span.start, span.end) {
@@ -112,10 +113,10 @@ impl Connection {
             expired.push((call, span));
             Err(CallError { kind: CallErrorKind::Timeout, sent: SentPart::Whole })
         });
-        // From the last queued to the first, because only the end of the queue can be removed.
+        // The request that was queued last comes first, because only the end of the queue can be removed.
         expired.sort_unstable_by_key(|(_, span)| std::cmp::Reverse(span.end));
         for (call, span) in expired {
-            self.output.stats.limits.hit(Limit::CallTime);
+            self.output.stats.limit_hits.hit(Limit::CallTime);
             let id = self.calls.request_id(call);
             // A request that stays queued is sent, and may be executed before its CancelRequest arrives.
             let sent = self.withdraw(id, span);
@@ -126,19 +127,19 @@ impl Connection {
         }
     }
 
-    /// Counts a call that timed out although its request was sent. Too many of them close the connection.
+    /// Counts a call that timed out although at least a part of its request was sent. Too many such calls,
+    /// without any byte from the peer between them, close the connection.
     fn count_unanswered(&mut self, now: Instant) {
-        let (bytes, calls) = self.unanswered;
-        let calls = if bytes == self.output.stats.bytes_in { calls + 1 } else { 1 };
-        self.unanswered = (self.output.stats.bytes_in, calls);
-        if calls >= self.limits.max_unanswered && self.lifecycle.accepts_requests() {
-            self.output.stats.limits.hit(Limit::Unanswered);
-            self.close_because(CloseReason::Unanswered(calls), now);
+        let (before, bytes_in) = (self.unanswered, self.output.stats.bytes_in);
+        let count = if before.bytes_in == bytes_in { before.count + 1 } else { 1 };
+        self.unanswered = UnansweredCalls { bytes_in, count };
+        if count >= self.limits.max_unanswered && self.lifecycle.hands_out_requests() {
+            self.output.stats.limit_hits.hit(Limit::Unanswered);
+            self.close_with_reason(CloseReason::Unanswered(count), now);
         }
     }
 
-    /// Returns whether calls can be made. A side that is closing may still call back the senders of requests
-    /// that it serves, because they have not received CloseConnection yet.
+    /// Returns whether calls can be made. While it serves requests, a closing side may call the peer back.
     #[inline]
     pub fn accepts_calls(&self) -> bool {
         self.lifecycle.is_open()
@@ -158,8 +159,8 @@ impl PendingCall<'_> {
         self.connection.calls.request_id(self.id)
     }
 
-    /// Queues the request of the call: a whole message from its message header on. The encoder is left empty,
-    /// in the same byte order and version. Only a message of up to 4 KiB is copied.
+    /// Queues the request of the call: a whole message, including its message header. The encoder is left
+    /// empty, in the same byte order and version. Messages of up to 4 KiB are copied. Larger ones are moved.
     ///
     /// If the call is no longer pending, the message is dropped.
     #[inline]
@@ -167,8 +168,8 @@ impl PendingCall<'_> {
         self.send_call(message, false);
     }
 
-    /// Marks the reply for forwarding in encoded form, so that none of it is copied before it is decoded. The
-    /// part that is received with its header stays where it was read, and the rest gets a buffer of its own.
+    /// Marks the reply as one that will be forwarded in encoded form. Then it is not copied: what is received
+    /// with its header stays in the read buffer, and the rest gets a buffer of its own.
     pub fn forward_reply_encoded(&mut self) {
         if self.connection.calls.is_pending(self.id) {
             self.connection
@@ -180,13 +181,13 @@ impl PendingCall<'_> {
         }
     }
 
-    /// Streams the results of a large reply. No other call may be pending on the connection.
+    /// Requests the results of a large reply as a stream. No other call may be pending on the connection.
     ///
-    /// [`Reply::coming`] is the number of bytes that follow. They are [opened](super::Input::open_stream),
-    /// then [taken](super::IncomingStream::take_chunk) or [given up](super::IncomingStream::abandon), by the
-    /// id of the call.
+    /// [`Reply::stream_len`] is the number of bytes in the stream. The stream is identified by the id of the
+    /// call. It must be [opened](super::Input::open_stream), and then
+    /// [taken](super::IncomingStream::take_chunk) or [abandoned](super::IncomingStream::abandon).
     ///
-    /// `unaligned_fragments` includes results in GIOP 1.1 fragments, whose alignment is not known.
+    /// `unaligned_fragments` allows streams of results in GIOP 1.1 fragments, whose alignment is not known.
     pub fn stream_reply(&mut self, unaligned_fragments: bool) {
         if self.connection.calls.is_pending(self.id) {
             self.connection
@@ -197,19 +198,20 @@ impl PendingCall<'_> {
         }
     }
 
-    /// Queues the LocateRequest of the call, like [`send_request`](Self::send_request).
+    /// Queues the LocateRequest of the call as [`send_request`](Self::send_request) queues a request.
     pub fn send_locate(&mut self, message: &mut Encoder) {
         self.send_call(message, true);
     }
 
     #[inline]
-    fn send_call(&mut self, message: &mut Encoder, locate: bool) {
+    fn send_call(&mut self, message: &mut Encoder, is_locate: bool) {
         if self.connection.calls.is_pending(self.id) {
-            let cut = !locate && self.connection.output.fragment_queue.cuts(message.version(), message.len());
-            if cut && self.connection.output.queue_in_pieces(Some(self.id), message) {
-                self.connection.feed();
+            let is_fragmented = !is_locate
+                && self.connection.output.fragment_queue.is_fragmented(message.version(), message.len());
+            if is_fragmented && self.connection.output.queue_in_pieces(Some(self.id), message) {
+                self.connection.queue_pieces();
             } else {
-                let span = self.connection.output.queue(message, locate, self.connection.clock.now);
+                let span = self.connection.output.queue(message, is_locate, self.connection.clock.now);
                 self.connection.calls.record_span(self.id, span);
             }
         } else {
@@ -217,7 +219,7 @@ impl PendingCall<'_> {
         }
     }
 
-    /// Returns the outcome of the call, if it is available. The call then ends, and its id becomes invalid.
+    /// Takes the outcome of the call, which then ends. Returns `None` if there is no outcome yet.
     #[inline]
     pub fn take_outcome(&mut self) -> Option<Result<Reply, CallError>> {
         let outcome = self.connection.calls.take(self.id);
@@ -227,15 +229,15 @@ impl PendingCall<'_> {
         outcome
     }
 
-    /// Abandons the call, whether or not it has been answered.
+    /// Abandons the call, even if it has been answered.
     ///
-    /// An unsent request is removed if possible. Otherwise it is cancelled, and a late reply is ignored.
+    /// If the request cannot be removed from the queue, it is cancelled, and a late reply is ignored.
     pub fn cancel(&mut self) {
         let id = self.connection.calls.request_id(self.id);
         self.connection.input.rx.stream.forget_reply(id);
         if self.connection.input.streamed.is_some() {
             let loan = self.connection.stream(self.id).abandon();
-            debug_assert!(loan.is_none(), "no memory was lent for a reply");
+            debug_assert!(loan.is_none(), "memory is never lent for a reply");
         }
         if let Some(span) = self.connection.calls.abandon(self.id) {
             let _ = self.connection.withdraw(id, span);
@@ -244,22 +246,27 @@ impl PendingCall<'_> {
     }
 
     /// Returns whether the outcome of the call is available, or the call has ended.
-    pub fn is_over(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         !self.connection.calls.is_pending(self.id)
     }
 }
 
 impl Calls<Outcome> {
-    /// Fails every pending call. The socket may have accepted the bytes of the stream before `accepted`.
+    /// Fails every pending call. The socket may have accepted all bytes of the stream before `accepted_end`.
     #[cold]
-    pub(super) fn fail_all(&mut self, kind: CallErrorKind, accepted: u64, notices: &mut VecDeque<Notice>) {
+    pub(super) fn fail_all(
+        &mut self,
+        kind: CallErrorKind,
+        accepted_end: u64,
+        notices: &mut VecDeque<Notice>,
+    ) {
         self.fail_expired(None, |call, span| {
             notices.push_back(Notice::Reply(call));
-            Err(CallError { kind, sent: span.sent_before(accepted) })
+            Err(CallError { kind, sent: span.sent_before(accepted_end) })
         });
     }
 
-    /// Fails every pending call of a connection that still sends its queue, from which requests are removed.
+    /// Fails every pending call of a connection that still sends its queue. Unqueues requests if possible.
     #[cold]
     pub(super) fn fail_queued(
         &mut self,
@@ -276,8 +283,8 @@ impl Calls<Outcome> {
         // Only the end of the queue can be removed.
         failed.sort_unstable_by_key(|(_, span)| std::cmp::Reverse(span.end));
         for (call, span) in failed {
-            let removed = !span.is_interleaved && output.unqueue(span.start, span.end);
-            let sent = if removed { SentPart::Nothing } else { span.sent_before(output.tx.queued()) };
+            let is_removed = !span.is_interleaved && output.unqueue(span.start, span.end);
+            let sent = if is_removed { SentPart::Nothing } else { span.sent_before(output.tx.queued()) };
             self.replace_outcome(call, Err(CallError { kind, sent }));
         }
         output.timer.stop_unless(output.tx.backlog() > 0);

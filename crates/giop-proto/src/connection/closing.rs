@@ -1,4 +1,4 @@
-//! The end of a connection, in good order or not.
+//! The end of a connection. An orderly end is announced by CloseConnection, after calls and requests.
 
 use std::time::Instant;
 
@@ -15,17 +15,18 @@ use crate::limits::{Role, later};
 pub(super) enum Phase {
     #[default]
     Open,
-    /// This side is closing: it accepts no new calls and requests, and existing ones continue.
+    /// This side is closing. It accepts no new calls and requests except some that
+    /// [`Connection::accepts_calls`] and [`Connection::close_after_oneways`] describe.
     Draining {
         reason: CloseReason,
     },
-    /// The last message is queued, and input is discarded.
+    /// The last message is queued, and input is discarded. `peer_ended`: the peer's stream has ended.
     Finishing {
         reason: CloseReason,
-        eof: bool,
+        peer_ended: bool,
     },
-    /// The last message is written, and the peer has until `until` to close its side. Closing a socket with
-    /// unread bytes could destroy data that the peer has not read yet.
+    /// The last message is written, and the peer has time until `until` to close its side. If the socket were
+    /// closed with unread bytes, the system could discard data that the peer has not read yet.
     Lingering {
         reason: CloseReason,
         until: Instant,
@@ -39,7 +40,6 @@ pub(super) enum Phase {
 #[derive(Debug, Default)]
 pub struct Lifecycle {
     pub(super) phase: Phase,
-    /// The reason why nothing more can be read.
     pub(super) read_end: Option<CloseReason>,
     /// The reason why nothing more can be written, and the time until which the peer is still read.
     pub(super) write_end: Option<(CloseReason, Instant)>,
@@ -48,12 +48,12 @@ pub struct Lifecycle {
 impl Lifecycle {
     #[inline]
     pub(super) fn is_open(&self) -> bool {
-        self.accepts_requests() && self.read_end.is_none() && self.write_end.is_none()
+        self.hands_out_requests() && self.read_end.is_none() && self.write_end.is_none()
     }
 
-    /// Returns whether requests are handed out, including those that were received before the stream ended.
+    /// Returns whether requests are handed out, even if the stream of the peer has ended after them.
     #[inline]
-    pub(super) fn accepts_requests(&self) -> bool {
+    pub(super) fn hands_out_requests(&self) -> bool {
         matches!(self.phase, Phase::Open)
     }
 
@@ -78,7 +78,7 @@ impl Lifecycle {
         matches!(self.phase, Phase::Finishing { .. } | Phase::Lingering { .. })
     }
 
-    /// Returns whether this side is closing, but waits for calls or requests before CloseConnection.
+    /// Returns whether this side is closing, but has not sent CloseConnection yet.
     pub fn is_draining(&self) -> bool {
         matches!(self.phase, Phase::Draining { .. })
     }
@@ -108,14 +108,14 @@ impl Lifecycle {
         matches!(self.phase, Phase::Closed { .. })
     }
 
-    /// Returns whether the connection accepts no new calls because it is closing or closed.
+    /// Returns whether the connection is closing or closed, or one direction of it has ended.
     pub fn is_closing(&self) -> bool {
         !self.is_open()
     }
 
-    /// Returns the error of a call whose request was incomplete when the connection failed.
+    /// Returns the error of a call whose request was sent only partly before the connection ended.
     #[cold]
-    pub fn lost(&self) -> CallError {
+    pub fn partly_sent_error(&self) -> CallError {
         CallError { sent: SentPart::Partly, ..self.closed_error() }
     }
 
@@ -126,27 +126,27 @@ impl Lifecycle {
 }
 
 impl Connection {
-    /// Closes in good order. New requests are refused. New calls are refused unless a request is being
-    /// served. When the pending calls have ended and the requests being served are answered, CloseConnection
-    /// is sent if the version allows it, and the connection is closed.
+    /// Closes the connection in an orderly way. New requests are refused. New calls are refused unless a
+    /// request is being served. When all pending calls have ended and all requests being served are answered,
+    /// CloseConnection is sent if the version allows that, and the connection is closed.
     ///
-    /// Requests that were not handed out yet are not executed. CloseConnection informs the peer of that.
+    /// Requests that have not been handed out yet are not executed. CloseConnection informs the peer of that.
     pub fn close(&mut self, now: Instant) {
-        self.close_because(CloseReason::Local, now);
+        self.close_with_reason(CloseReason::Local, now);
     }
 
-    pub(super) fn close_because(&mut self, reason: CloseReason, now: Instant) {
+    pub(super) fn close_with_reason(&mut self, reason: CloseReason, now: Instant) {
         self.clock.now = now;
         if matches!(self.lifecycle.phase, Phase::Open) {
             if reason == CloseReason::Idle {
-                self.output.stats.limits.hit(Limit::Idle);
+                self.output.stats.limit_hits.hit(Limit::Idle);
             }
             self.lifecycle.phase = Phase::Draining { reason };
             self.continue_closing();
         }
     }
 
-    /// Continues to close in good order, unless something still blocks it.
+    /// Continues an orderly close, unless it must still wait for something.
     pub(super) fn continue_closing(&mut self) {
         if let Phase::Draining { reason } = self.lifecycle.phase
             && self.serving.len() == 0
@@ -156,7 +156,7 @@ impl Connection {
             && !self.input.streams_reply()
             && !self.accepts_last_oneways()
         {
-            // Before GIOP 1.2 only servers send CloseConnection.
+            // Before GIOP 1.2, only servers may send CloseConnection.
             let last = (self.role == Role::Server || self.output.version >= Version::V1_2)
                 .then_some((MessageType::CloseConnection, self.output.version));
             self.finish(reason, last);
@@ -167,12 +167,12 @@ impl Connection {
     pub(super) fn protocol_error(&mut self, error: ProtocolError) {
         let reason = CloseReason::Protocol(error);
         if let Some(limit) = error.limit() {
-            self.output.stats.limits.hit(limit);
+            self.output.stats.limit_hits.hit(limit);
         }
         self.finish(reason, Some((MessageType::MessageError, self.max_version)));
     }
 
-    /// Closes immediately: calls fail, replies are dropped, and nothing more is written.
+    /// Closes the connection immediately: calls fail, replies are dropped, and nothing more is written.
     #[cold]
     pub fn abort(&mut self, reason: CloseReason) {
         if self.lifecycle.is_closed() {
@@ -189,14 +189,14 @@ impl Connection {
         self.notices.push_back(Notice::Closed);
     }
 
-    /// Queues the last message, if any, and closes when everything is written.
+    /// Queues the last message, if any, and closes the connection when everything that can be written is.
     pub(super) fn finish(&mut self, reason: CloseReason, last: Option<(MessageType, Version)>) {
         if self.lifecycle.write_end.is_some() || self.output.partial_request.is_some() {
-            return self.abort(reason); // nothing can be sent, or not in the middle of a request
+            return self.abort(reason); // nothing can be sent at all, or in the middle of a request
         }
-        // Queued data is still written, so that pending calls must not count as unsent.
+        // Queued data is still written, so the requests in it count as sent unless they are removed.
         self.calls.fail_queued(reason.call_error(), &mut self.output, &mut self.notices);
-        self.lifecycle.phase = Phase::Finishing { reason, eof: false };
+        self.lifecycle.phase = Phase::Finishing { reason, peer_ended: false };
         self.output.fragment_queue.clear();
         self.input.rx.clear();
         self.input.fragments.clear();
@@ -214,12 +214,12 @@ impl Connection {
 
     pub(super) fn handle_written_while_closing(&mut self, now: Instant) {
         if self.lifecycle.is_closed() {
-            return self.output.tx.clear(); // the bytes that a writer did not write
+            return self.output.tx.clear(); // drops the bytes that the writer did not write
         }
-        if let Phase::Finishing { reason, eof } = self.lifecycle.phase
+        if let Phase::Finishing { reason, peer_ended } = self.lifecycle.phase
             && self.output.tx.backlog() == 0
         {
-            if eof {
+            if peer_ended {
                 self.abort(reason)
             } else {
                 self.lifecycle.linger(reason, later(now, self.limits.linger_timeout))

@@ -1,8 +1,8 @@
 //! Large requests and replies that are sent in GIOP 1.2 fragments ("Fragment Message").
 //!
-//! The pieces of a message are queued as the socket accepts earlier pieces, so that other messages, and
-//! pieces of other messages, can be sent between them. The pieces of a oneway are queued together, so that
-//! nothing overtakes it.
+//! The first piece of a message is its start, and the other pieces are Fragment messages. Pieces are queued
+//! only as the socket accepts earlier ones, so that other messages, and pieces of other messages, can be sent
+//! between them. The pieces of a oneway are queued together, so that no later message overtakes it.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -19,87 +19,85 @@ use crate::frame::{HEADER_LEN, PIECE_HEADER_LEN, first_word, header_with_id};
 use crate::outbox::{BATCH_SIZE, BULK_BATCH_SIZE, Outbox};
 use crate::serving::ServeToken;
 
-/// The minimum size of a piece in bytes: its headers and eight bytes.
-const MIN_PIECE: usize = PIECE_HEADER_LEN + 8;
+/// The minimum size of a piece in bytes: its headers and eight more bytes.
+const MIN_PIECE_SIZE: usize = PIECE_HEADER_LEN + 8;
 
 /// The maximum size of a piece in bytes. Its length is encoded in 32 bits.
-const MAX_PIECE: usize = 1 << 30;
+const MAX_PIECE_SIZE: usize = 1 << 30;
 
-/// The maximum number of messages that are partly sent, and the maximum number of incomplete replies. Peers
-/// limit the number of incomplete messages that they accept.
-const MAX_OPEN: usize = 4;
+/// The maximum number of complete messages, and also of growing replies, that are sent in pieces at a time.
+/// Peers limit the number of incomplete messages that they accept.
+const MAX_OPEN_MESSAGES: usize = 4;
 
 /// The maximum size in bytes of a piece of a growing reply, which is sent before it is complete.
-const MAX_GROWING_PIECE: usize = BATCH_SIZE;
+const MAX_GROWING_PIECE_SIZE: usize = BATCH_SIZE;
 
-/// The offset in a message of the four bytes that contain the flags.
 const FLAGS_WORD_AT: usize = 4;
 
-/// The number of bytes queued for the socket from which no further piece is queued.
-const MAX_QUEUED_AHEAD: usize = BULK_BATCH_SIZE;
+/// If at least this number of bytes is queued for the socket, no further piece is queued.
+const MAX_QUEUED_AHEAD_BYTES: usize = BULK_BATCH_SIZE;
 
 #[derive(Debug, Default)]
 pub(super) struct FragmentQueue {
     /// The maximum size of a piece in bytes, a multiple of 8. `usize::MAX` disables fragmenting.
-    size: usize,
-    /// The maximum size of a piece for the peer, which also applies to requests that are supplied in parts.
-    accepted_size: usize,
+    max_piece_size: usize,
+    /// The maximum size of a piece for the peer. It also applies to requests that are supplied in parts.
+    accepted_piece_size: usize,
+    /// Messages whose pieces may be queued, in the order of their next pieces.
     open: VecDeque<FragmentedMessage>,
     /// The number of growing replies in `open`.
-    growing: usize,
-    /// Messages of which nothing is queued. They follow those in `open`.
+    growing_count: usize,
+    /// Messages of which nothing is queued. They wait until messages in `open` are complete.
     waiting: VecDeque<FragmentedMessage>,
-    /// Bytes of all pieces that are not queued, without their headers.
+    /// The number of bytes in all pieces that are not queued, without headers of Fragment messages.
     pub(super) bytes: usize,
-    /// The part of `bytes` that is replies.
+    /// The part of `bytes` that belongs to replies.
     pub(super) reply_bytes: usize,
 }
 
 #[derive(Debug)]
 pub(super) struct FragmentedMessage {
-    /// The call that awaits the reply, or `None` for a reply.
     call: Option<CallId>,
-    /// Set for a growing reply: the request that it answers.
-    answers: Option<ServeToken>,
+    /// The request that a growing reply answers; `None` for other messages.
+    answered_request: Option<ServeToken>,
     id: RequestId,
     order: ByteOrder,
-    size: usize,
+    piece_size: usize,
     /// The size of the first piece in bytes until it is queued, then 0.
-    first: usize,
+    first_size: usize,
     pub(super) rest: VecDeque<Bytes>,
     pub(super) unqueued: usize,
     /// True while more of the message will be supplied.
-    pub(super) grows: bool,
-    ended: bool,
+    pub(super) is_growing: bool,
+    is_ended: bool,
     start: u64,
     queued: u64,
 }
 
-/// The pieces of a request that are sent one after the other while it is supplied.
+/// The pieces of a request that is sent while it is supplied, with no other messages between them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RequestPieces {
     id: RequestId,
     order: ByteOrder,
-    size: usize,
-    /// Missing bytes of the piece whose header was queued last.
+    piece_size: usize,
+    /// The missing bytes of the piece whose header was queued last.
     missing: usize,
-    /// Bytes of the request in later pieces.
-    later: usize,
+    /// The number of the request's bytes in later pieces.
+    later_bytes: usize,
 }
 
 impl RequestPieces {
-    /// Returns the number of header bytes that are still to be queued.
     pub(super) fn later_headers_len(&self) -> u64 {
-        (self.later.div_ceil(self.size - PIECE_HEADER_LEN) * PIECE_HEADER_LEN) as u64
+        (self.later_bytes.div_ceil(self.piece_size - PIECE_HEADER_LEN) * PIECE_HEADER_LEN) as u64
     }
 
-    /// Queues the next bytes of the request, and the headers of the pieces that start.
+    /// Queues the next bytes of the request, and a header before each piece that begins in them.
     pub(super) fn push(&mut self, tx: &mut Outbox, mut bytes: Bytes) {
         while !bytes.is_empty() {
             if self.missing == 0 {
-                self.missing = self.later.min(self.size - PIECE_HEADER_LEN);
-                self.later -= self.missing;
-                tx.push(&fragment_header(self.id, self.order, self.missing, self.later > 0));
+                self.missing = self.later_bytes.min(self.piece_size - PIECE_HEADER_LEN);
+                self.later_bytes -= self.missing;
+                tx.push(&fragment_header(self.id, self.order, self.missing, self.later_bytes > 0));
             }
             let more = bytes.split_off(self.missing.min(bytes.len()));
             self.missing -= bytes.len();
@@ -110,20 +108,22 @@ impl RequestPieces {
 }
 
 impl FragmentQueue {
-    pub(super) fn lower_to(&mut self, size: usize) {
-        self.accepted_size = self.accepted_size.min(size.clamp(MIN_PIECE, MAX_PIECE) & !7);
-        self.size = self.size.min(self.accepted_size);
+    /// Lowers the maximum size of pieces to `size` bytes, because the peer accepts no larger messages.
+    pub(super) fn limit_piece_size(&mut self, size: usize) {
+        self.accepted_piece_size =
+            self.accepted_piece_size.min(size.clamp(MIN_PIECE_SIZE, MAX_PIECE_SIZE) & !7);
+        self.max_piece_size = self.max_piece_size.min(self.accepted_piece_size);
     }
 
     pub(super) fn new(size: Option<usize>) -> Self {
-        let size = size.map_or(usize::MAX, |size| size.clamp(MIN_PIECE, MAX_PIECE) & !7);
-        Self { size, accepted_size: usize::MAX, ..Self::default() }
+        let max_piece_size = size.map_or(usize::MAX, |size| size.clamp(MIN_PIECE_SIZE, MAX_PIECE_SIZE) & !7);
+        Self { max_piece_size, accepted_piece_size: usize::MAX, ..Self::default() }
     }
 
-    /// Returns whether a message of this version and size in bytes is sent in pieces.
+    /// Returns whether a message of this version and of `bytes` bytes is sent in pieces.
     #[inline]
-    pub(super) fn cuts(&self, version: Version, bytes: usize) -> bool {
-        bytes > self.size && version == Version::V1_2
+    pub(super) fn is_fragmented(&self, version: Version, bytes: usize) -> bool {
+        bytes > self.max_piece_size && version == Version::V1_2
     }
 
     #[inline]
@@ -131,7 +131,7 @@ impl FragmentQueue {
         self.open.is_empty()
     }
 
-    fn uncount(&mut self, partial: &FragmentedMessage, bytes: usize) {
+    fn subtract(&mut self, partial: &FragmentedMessage, bytes: usize) {
         self.bytes -= bytes;
         if partial.call.is_none() {
             self.reply_bytes -= bytes;
@@ -141,39 +141,39 @@ impl FragmentQueue {
     pub(super) fn clear(&mut self) {
         self.open.clear();
         self.waiting.clear();
-        (self.growing, self.bytes, self.reply_bytes) = (0, 0, 0);
+        (self.growing_count, self.bytes, self.reply_bytes) = (0, 0, 0);
     }
 
     #[inline]
     pub(super) fn growing_piece_size(&self) -> usize {
-        self.size.min(MAX_GROWING_PIECE)
+        self.max_piece_size.min(MAX_GROWING_PIECE_SIZE)
     }
 
     #[inline]
-    pub(super) fn may_grow(&self) -> bool {
-        self.growing < MAX_OPEN
+    pub(super) fn may_start_growing(&self) -> bool {
+        self.growing_count < MAX_OPEN_MESSAGES
     }
 
     #[inline]
     pub(super) fn has_growing(&self) -> bool {
-        self.growing > 0
+        self.growing_count > 0
     }
 
-    pub(super) fn growing(&self, token: ServeToken) -> Option<&FragmentedMessage> {
-        self.open.iter().find(|partial| partial.grows && partial.answers == Some(token))
+    pub(super) fn growing_reply(&self, token: ServeToken) -> Option<&FragmentedMessage> {
+        self.open.iter().find(|partial| partial.is_growing_reply_to(token))
     }
 
-    /// Appends to a growing reply. `last` ends it. Returns whether there is such a reply.
-    pub(super) fn grow(&mut self, token: ServeToken, bytes: &mut Encoder, last: bool) -> bool {
-        let is_it = |partial: &&mut FragmentedMessage| partial.grows && partial.answers == Some(token);
-        let Some(partial) = self.open.iter_mut().find(is_it) else { return false };
+    /// Appends to the growing reply to this request, which `is_last` ends. Returns whether there is one.
+    pub(super) fn append(&mut self, token: ServeToken, bytes: &mut Encoder, is_last: bool) -> bool {
+        let is_wanted = |partial: &&mut FragmentedMessage| partial.is_growing_reply_to(token);
+        let Some(partial) = self.open.iter_mut().find(is_wanted) else { return false };
         let chunks_before = partial.rest.len();
         bytes.drain_part(&mut partial.rest);
         let added = partial.rest.range(chunks_before..).map(Bytes::len).sum::<usize>();
         partial.unqueued += added;
         self.bytes += added;
         self.reply_bytes += added;
-        partial.grows = !last;
+        partial.is_growing = !is_last;
         true
     }
 
@@ -182,23 +182,23 @@ impl FragmentQueue {
         if partial.call.is_none() {
             self.reply_bytes += partial.unqueued;
         }
-        if partial.answers.is_some() {
-            self.growing += 1;
+        if partial.answered_request.is_some() {
+            self.growing_count += 1;
             self.open.push_back(partial);
-        } else if self.open.len() - self.growing < MAX_OPEN {
+        } else if self.open.len() - self.growing_count < MAX_OPEN_MESSAGES {
             self.open.push_back(partial);
         } else {
             self.waiting.push_back(partial);
         }
     }
 
-    fn next(&mut self) -> Option<FragmentedMessage> {
+    fn take_next(&mut self) -> Option<FragmentedMessage> {
         self.open.pop_front()
     }
 
-    /// Takes a message back. If its last piece was queued, another message may start.
-    fn take_back_after_piece(&mut self, partial: FragmentedMessage) {
-        if partial.ended {
+    /// Puts a message back after a piece of it was queued. After its last piece, another may start.
+    fn put_back_after_piece(&mut self, partial: FragmentedMessage) {
+        if partial.is_ended {
             self.handle_removal(&partial);
         } else {
             self.open.push_back(partial);
@@ -206,69 +206,72 @@ impl FragmentQueue {
     }
 
     fn handle_removal(&mut self, partial: &FragmentedMessage) {
-        match partial.answers {
-            Some(_) => self.growing -= 1,
+        match partial.answered_request {
+            Some(_) => self.growing_count -= 1,
             None => self.open.extend(self.waiting.pop_front()),
         }
     }
 
-    fn has(&self, id: RequestId) -> bool {
+    fn has_id(&self, id: RequestId) -> bool {
         self.open.iter().chain(&self.waiting).any(|partial| partial.id == id)
     }
 
-    fn remove(&mut self, id: RequestId, reply: bool) -> Option<FragmentedMessage> {
-        let is_it = |partial: &FragmentedMessage| {
-            partial.id == id && partial.call.is_none() == reply && !partial.grows
+    fn remove(&mut self, id: RequestId, is_reply: bool) -> Option<FragmentedMessage> {
+        let is_wanted = |partial: &FragmentedMessage| {
+            partial.id == id && partial.call.is_none() == is_reply && !partial.is_growing
         };
-        if let Some(at) = self.waiting.iter().position(is_it) {
+        if let Some(at) = self.waiting.iter().position(is_wanted) {
             let partial = self.waiting.remove(at)?;
-            self.uncount(&partial, partial.unqueued);
+            self.subtract(&partial, partial.unqueued);
             return Some(partial);
         }
-        self.remove_open(is_it)
+        self.remove_open(is_wanted)
     }
 
     pub(super) fn remove_growing(&mut self, token: ServeToken) -> Option<FragmentedMessage> {
-        self.remove_open(|partial| partial.grows && partial.answers == Some(token))
+        self.remove_open(|partial| partial.is_growing_reply_to(token))
     }
 
-    fn remove_open(&mut self, is_it: impl Fn(&FragmentedMessage) -> bool) -> Option<FragmentedMessage> {
-        let at = self.open.iter().position(is_it)?;
+    fn remove_open(&mut self, is_wanted: impl Fn(&FragmentedMessage) -> bool) -> Option<FragmentedMessage> {
+        let at = self.open.iter().position(is_wanted)?;
         let partial = self.open.remove(at)?;
-        self.uncount(&partial, partial.unqueued);
+        self.subtract(&partial, partial.unqueued);
         self.handle_removal(&partial);
         Some(partial)
     }
 }
 
 impl FragmentedMessage {
-    /// Makes the message the start of a growing reply.
-    pub(super) fn growing(self, token: ServeToken) -> Self {
-        Self { answers: Some(token), grows: true, ..self }
+    pub(super) fn into_growing_reply(self, token: ServeToken) -> Self {
+        Self { answered_request: Some(token), is_growing: true, ..self }
     }
 
-    /// Returns the number of message bytes in the next piece, if they are available.
+    fn is_growing_reply_to(&self, token: ServeToken) -> bool {
+        self.is_growing && self.answered_request == Some(token)
+    }
+
+    /// Returns the maximum number of bytes of the message in the next piece.
     fn next_payload(&self) -> usize {
-        if self.first > 0 { self.first } else { self.size - PIECE_HEADER_LEN }
+        if self.first_size > 0 { self.first_size } else { self.piece_size - PIECE_HEADER_LEN }
     }
 
     /// Returns whether the next piece can be queued: it is full, or the end of the message is known.
     fn is_ready(&self) -> bool {
-        !self.grows || self.unqueued > self.next_payload()
+        !self.is_growing || self.unqueued > self.next_payload()
     }
 
-    /// Queues the next piece, and returns the number of message bytes in it.
+    /// Queues the next piece, and returns the number of bytes of the message in it.
     fn queue_piece(&mut self, tx: &mut Outbox) -> usize {
         let before = tx.queued();
-        let first = std::mem::take(&mut self.first);
-        let payload = if first > 0 {
+        let first_size = std::mem::take(&mut self.first_size);
+        let payload = if first_size > 0 {
             self.start = before;
-            first // its header is already marked
+            first_size // the header in it announces more fragments already
         } else {
             let payload = self.unqueued.min(self.next_payload());
-            let more = self.grows || self.unqueued > payload;
+            let more = self.is_growing || self.unqueued > payload;
             tx.push(&fragment_header(self.id, self.order, payload, more));
-            self.ended = !more;
+            self.is_ended = !more;
             payload
         };
         let mut wanted = payload;
@@ -288,10 +291,10 @@ impl FragmentedMessage {
     }
 
     pub(super) fn is_begun(&self) -> bool {
-        self.first == 0
+        self.first_size == 0
     }
 
-    /// Returns whether the pieces are contiguous in the stream, and were queued last.
+    /// Returns whether the queued pieces are contiguous, and nothing was queued after them.
     fn is_contiguous_and_last(&self, tx: &Outbox) -> bool {
         tx.queued().checked_sub(self.start) == Some(self.queued)
     }
@@ -299,45 +302,47 @@ impl FragmentedMessage {
 
 impl Connection {
     #[cold]
-    pub(super) fn feed(&mut self) {
-        self.output.feed(&mut self.calls, self.clock.now);
-        if self.output.fragment_queue.is_empty() && !self.lifecycle.accepts_requests() {
+    pub(super) fn queue_pieces(&mut self) {
+        self.output.queue_pieces(&mut self.calls, self.clock.now);
+        if self.output.fragment_queue.is_empty() && !self.lifecycle.hands_out_requests() {
             self.continue_closing();
         }
     }
 }
 
 impl Output {
-    /// Prepares the request of a call, or a reply, for being queued in pieces by [`feed`](Self::feed).
-    /// Returns `false` if the message must be queued as a whole.
+    /// Prepares a request or reply for [`queue_pieces`](Self::queue_pieces). `call` is the call of the
+    /// request, or `None` for a reply. Returns `false` if the message must be queued as a whole.
     #[cold]
     pub(super) fn queue_in_pieces(&mut self, call: Option<CallId>, message: &mut Encoder) -> bool {
-        let Some(partial) = self.cut_first(message, self.fragment_queue.size, None) else { return false };
+        let Some(partial) = self.cut_first(message, self.fragment_queue.max_piece_size, None) else {
+            return false;
+        };
         message.reset(message.order(), message.version());
         self.fragment_queue.add(FragmentedMessage { call, ..partial });
         true
     }
 
-    /// Queues pieces while few bytes are queued for the socket.
+    /// Queues pieces of the messages in turn, until enough bytes are queued for the socket.
     #[cold]
-    pub(super) fn feed(&mut self, calls: &mut Calls<Outcome>, now: Instant) {
-        let mut unripe = 0;
-        while self.partial_request.is_none() && self.tx.backlog() < MAX_QUEUED_AHEAD {
-            let Some(mut partial) = self.fragment_queue.next() else { break };
+    pub(super) fn queue_pieces(&mut self, calls: &mut Calls<Outcome>, now: Instant) {
+        let mut unready_count = 0;
+        while self.partial_request.is_none() && self.tx.backlog() < MAX_QUEUED_AHEAD_BYTES {
+            let Some(mut partial) = self.fragment_queue.take_next() else { break };
             if !partial.is_ready() {
                 self.fragment_queue.open.push_back(partial);
-                unripe += 1;
-                if unripe >= self.fragment_queue.open.len() {
+                unready_count += 1;
+                if unready_count >= self.fragment_queue.open.len() {
                     break;
                 }
                 continue;
             }
-            unripe = 0;
+            unready_count = 0;
             let taken = partial.queue_piece(&mut self.tx);
-            self.fragment_queue.uncount(&partial, taken);
+            self.fragment_queue.subtract(&partial, taken);
             if let Some(call) = partial.call {
                 let is_interleaved = !partial.is_contiguous_and_last(&self.tx);
-                let end = if partial.ended { self.tx.queued() } else { u64::MAX };
+                let end = if partial.is_ended { self.tx.queued() } else { u64::MAX };
                 calls.record_span(
                     call,
                     RequestSpan { start: partial.start, end, is_locate: false, is_interleaved },
@@ -345,74 +350,73 @@ impl Output {
             } else {
                 self.reply_backlog.add(taken);
             }
-            self.fragment_queue.take_back_after_piece(partial);
+            self.fragment_queue.put_back_after_piece(partial);
             self.count_message(now);
         }
     }
 
-    /// Queues all pieces of a oneway. Returns `None` if it must be queued as a whole.
+    /// Queues all pieces of a oneway. Returns `None` if the oneway must be queued as a whole.
     #[cold]
     pub(super) fn queue_oneway_in_pieces(&mut self, message: &mut Encoder, now: Instant) -> Option<()> {
-        let mut partial = self.cut_first(message, self.fragment_queue.size, None)?;
+        let mut partial = self.cut_first(message, self.fragment_queue.max_piece_size, None)?;
         message.reset(message.order(), message.version());
-        while !partial.ended {
+        while !partial.is_ended {
             partial.queue_piece(&mut self.tx);
             self.count_message(now);
         }
         Some(())
     }
 
-    /// Makes the first piece of a message: its header, and as much of the rest as fits into `size`. `body` is
-    /// the offset of the message's body; `None` determines it by decoding. The encoder is left empty, to
-    /// continue the message or to be reset.
+    /// Takes a message from the encoder, to be sent in pieces of at most `piece_size` bytes. The first piece
+    /// is larger if the headers do not fit. `body_at` is the offset of the message's body; if it is `None`,
+    /// the header is decoded to find the body. The encoder is left empty, and can continue the message.
     ///
-    /// Returns `None`, and leaves the encoder unchanged, if the message is not larger than the first piece,
-    /// or if another message with the same id is in progress.
+    /// Returns `None` if the message is not larger than its first piece, or its id is that of another one.
     pub(super) fn cut_first(
         &mut self,
         message: &mut Encoder,
-        size: usize,
-        body: Option<usize>,
+        piece_size: usize,
+        body_at: Option<usize>,
     ) -> Option<FragmentedMessage> {
-        debug_assert!(self.partial_request.is_none(), "a message in the middle of a request");
-        let whole = message.len();
-        let (header, id, first) = self.mark_first(message, whole, size, body)?;
-        self.stats.copied_out += message.copied() as u64;
+        debug_assert!(self.partial_request.is_none(), "no message may be queued in the middle of a request");
+        let total = message.len();
+        let (header, id, first_size) = self.mark_first(message, total, piece_size, body_at)?;
+        self.stats.bytes_copied_out += message.copied() as u64;
         self.version = message.version();
         let mut rest = VecDeque::new();
         message.drain_part(&mut rest);
         Some(FragmentedMessage {
             call: None,
-            answers: None,
+            answered_request: None,
             id,
             order: header.order,
-            size,
-            first,
+            piece_size,
+            first_size,
             rest,
-            unqueued: whole,
-            grows: false,
-            ended: false,
+            unqueued: total,
+            is_growing: false,
+            is_ended: false,
             start: u64::MAX,
             queued: 0,
         })
     }
 
-    /// Marks a message of `whole` bytes as fragmented. Returns header, id, and the size of the first piece.
+    /// Changes the header to that of a first piece. Returns the header, the id, and the size of the piece.
     fn mark_first(
         &self,
         message: &mut Encoder,
-        whole: usize,
-        size: usize,
-        body: Option<usize>,
+        total: usize,
+        piece_size: usize,
+        body_at: Option<usize>,
     ) -> Option<(MessageHeader, RequestId, usize)> {
         let header = MessageHeader::decode(message.head().first_chunk()?).ok()?;
         let id = first_word(header.order, message.head())?;
-        let body = body.or_else(|| body_at(&header, message.head()))?.next_multiple_of(8);
-        let first = size.max(body);
-        if first >= whole || self.fragment_queue.has(id) {
+        let body_at = body_at.or_else(|| find_body(&header, message.head()))?.next_multiple_of(8);
+        let first_size = piece_size.max(body_at);
+        if first_size >= total || self.fragment_queue.has_id(id) {
             return None;
         }
-        let first_size = u32::try_from(first - HEADER_LEN).ok()?;
+        let size_in_header = u32::try_from(first_size - HEADER_LEN).ok()?;
         let [_, _, _, _, flagged @ .., _, _, _, _] =
             MessageHeader { more_fragments: true, ..header }.encode();
         let flagged = match header.order {
@@ -420,19 +424,20 @@ impl Output {
             ByteOrder::Little => u32::from_le_bytes(flagged),
         };
         message.patch_u32(FLAGS_WORD_AT, flagged);
-        message.patch_u32(MessageHeader::SIZE_AT, first_size);
-        Some((header, id, first))
+        message.patch_u32(MessageHeader::SIZE_AT, size_in_header);
+        Some((header, id, first_size))
     }
 
-    /// Starts the pieces of a request of which `missing` bytes follow, unless it is sent as a whole.
+    /// Starts the pieces of a request that lacks `missing` bytes. Returns `None` if it is sent as a whole.
     pub(super) fn begin_pieces(&self, message: &mut Encoder, missing: u64) -> Option<RequestPieces> {
-        let size = self.fragment_queue.accepted_size;
-        let whole = usize::try_from(missing).ok()?.checked_add(message.len())?;
-        if whole <= size || message.version() != Version::V1_2 {
+        let piece_size = self.fragment_queue.accepted_piece_size;
+        let total = usize::try_from(missing).ok()?.checked_add(message.len())?;
+        if total <= piece_size || message.version() != Version::V1_2 {
             return None;
         }
-        let (header, id, first) = self.mark_first(message, whole, size, None)?;
-        Some(RequestPieces { id, order: header.order, size, missing: first, later: whole - first })
+        let (header, id, first_size) = self.mark_first(message, total, piece_size, None)?;
+        let later_bytes = total - first_size;
+        Some(RequestPieces { id, order: header.order, piece_size, missing: first_size, later_bytes })
     }
 
     /// Stops a request that is sent in pieces, if there is one. Returns the part that the peer receives.
@@ -442,18 +447,18 @@ impl Output {
         let sent = if !partial.is_begun() || self.take_back(&partial) {
             SentPart::Nothing
         } else {
-            // The receiver discards the pieces that it has.
+            // The CancelRequest makes the receiver discard the pieces that it has.
             self.queue_cancel(id, now);
             SentPart::Partly
         };
         Some(sent)
     }
 
-    /// Stops the reply to a cancelled request with an empty last piece. Returns whether there is one.
+    /// Stops a cancelled request's complete reply with an empty last piece. Returns whether there is one.
     #[cold]
     pub(super) fn stop_reply(&mut self, id: RequestId, now: Instant) -> bool {
         if self.partial_request.is_some() {
-            return self.fragment_queue.has(id); // nothing can be sent in the middle of a request
+            return self.fragment_queue.has_id(id); // nothing can be sent in the middle of a request
         }
         let Some(partial) = self.fragment_queue.remove(id, true) else { return false };
         if partial.is_begun() && !self.take_back(&partial) {
@@ -467,13 +472,13 @@ impl Output {
         self.count_message(now);
     }
 
-    /// Removes a message from the queue. Fails if any of it was sent or anything else was queued since.
+    /// Removes a message from the outbox, unless a part was sent or other data was queued after its start.
     pub(super) fn take_back(&mut self, partial: &FragmentedMessage) -> bool {
         partial.is_contiguous_and_last(&self.tx) && self.unqueue(partial.start, self.tx.queued())
     }
 }
 
-fn body_at(header: &MessageHeader, head: &[u8]) -> Option<usize> {
+fn find_body(header: &MessageHeader, head: &[u8]) -> Option<usize> {
     let mut d = Decoder::new(head, header.order, header.version).at(HEADER_LEN);
     match header.kind {
         MessageType::Request => RequestHeader::decode(&mut d).ok().map(|_| ())?,
@@ -486,7 +491,7 @@ fn body_at(header: &MessageHeader, head: &[u8]) -> Option<usize> {
 fn fragment_header(id: RequestId, order: ByteOrder, payload: usize, more: bool) -> [u8; PIECE_HEADER_LEN] {
     let header = MessageHeader {
         more_fragments: more,
-        size: (PIECE_HEADER_LEN - HEADER_LEN + payload) as u32, // at most the size of a piece
+        size: (PIECE_HEADER_LEN - HEADER_LEN + payload) as u32, // at most `MAX_PIECE_SIZE`
         ..MessageHeader::new(Version::V1_2, order, MessageType::Fragment)
     };
     header_with_id(header, id)

@@ -1,6 +1,6 @@
 //! Growing replies, which are sent in GIOP 1.2 fragments before their size is known ("Fragment Message").
 //!
-//! Their pieces alternate with those of other messages. Only a few bytes of a reply are queued at a time.
+//! Their pieces alternate with those of other messages. About one piece of a reply is queued at a time.
 
 use std::time::Instant;
 
@@ -17,25 +17,24 @@ use crate::serving::ServeToken;
 pub enum ReplyRoom {
     /// More may be queued.
     Room,
-    /// Nothing may be queued at present: the peer must accept data first, or four other replies are growing.
+    /// Nothing may be queued at present: the peer must accept data, or other messages are being sent.
     Full,
-    /// Nothing may be queued any more: the request was cancelled, or the connection is closing.
+    /// Nothing can be queued any more: the request was cancelled, or the connection cannot send the reply.
     Gone,
 }
 
 impl ServedRequest<'_> {
-    /// Queues the start of a GIOP 1.2 reply of unknown size: its header up to the offset `body`, and the
-    /// following bytes, in total more than [`Output::reply_piece`]. The message header need not contain the
-    /// size.
+    /// Queues the start of a GIOP 1.2 reply of unknown size, which must be longer than
+    /// [`Output::reply_piece_size`]. Its header ends at the offset `body_at`, and need not contain the size.
     ///
-    /// The rest follows by [`continue_reply`](Self::continue_reply) while there is
-    /// [room](Output::reply_room), or the reply is [given up](Self::break_reply). Then the request must be
-    /// ended by [`finish`](Self::finish).
+    /// Then [`continue_reply`](Self::continue_reply) must supply the rest while there is
+    /// [room](Output::reply_room), or [`break_reply`](Self::break_reply) must be called.
+    /// [`finish`](Self::finish) must end the request.
     ///
     /// * `Room`: the reply is started, and the encoder continues the same message.
     /// * `Full`: the call must be repeated later, and the encoder is unchanged.
     /// * `Gone`: the reply is dropped, and the encoder is empty.
-    pub fn begin_reply(&mut self, message: &mut Encoder, body: usize) -> ReplyRoom {
+    pub fn begin_reply(&mut self, message: &mut Encoder, body_at: usize) -> ReplyRoom {
         if !self.connection.serving.is_awaited(self.token)
             || !self.connection.lifecycle.may_queue()
             || message.version() != Version::V1_2
@@ -44,29 +43,29 @@ impl ServedRequest<'_> {
             return ReplyRoom::Gone;
         }
         if self.connection.output.partial_request.is_some()
-            || !self.connection.output.fragment_queue.may_grow()
+            || !self.connection.output.fragment_queue.may_start_growing()
         {
             return ReplyRoom::Full;
         }
         match self.connection.output.cut_first(
             message,
             self.connection.output.fragment_queue.growing_piece_size(),
-            Some(body),
+            Some(body_at),
         ) {
             Some(partial) => {
-                self.connection.output.fragment_queue.add(partial.growing(self.token));
-                self.connection.feed();
+                self.connection.output.fragment_queue.add(partial.into_growing_reply(self.token));
+                self.connection.queue_pieces();
                 ReplyRoom::Room
             }
-            None => ReplyRoom::Full, // another message in progress has the same id
+            None => ReplyRoom::Full, // a message with the same id is being sent, or this one is too short
         }
     }
 
-    /// Queues more of a started reply, unless it is gone. `last` ends it. The encoder is left empty.
-    pub fn continue_reply(&mut self, bytes: &mut Encoder, last: bool) {
-        self.connection.output.stats.copied_out += bytes.copied() as u64;
-        if self.connection.output.fragment_queue.grow(self.token, bytes, last) {
-            self.connection.feed();
+    /// Queues more of a started reply, unless it is gone. `is_last` ends it. The encoder is left empty.
+    pub fn continue_reply(&mut self, bytes: &mut Encoder, is_last: bool) {
+        self.connection.output.stats.bytes_copied_out += bytes.copied() as u64;
+        if self.connection.output.fragment_queue.append(self.token, bytes, is_last) {
+            self.connection.queue_pieces();
         } else {
             bytes.reset(bytes.order(), bytes.version());
         }
@@ -74,14 +73,14 @@ impl ServedRequest<'_> {
 
     /// Gives up a started reply. Returns `true` if nothing of it was sent, so that another reply may be sent.
     ///
-    /// Otherwise the connection is closed when the messages before the reply are written. CloseConnection is
-    /// not sent, because it would mean that the requests in progress were not executed.
+    /// If a part of it was sent, the connection is closed when all queued data is written. CloseConnection is
+    /// not sent, because it would mean that the requests being served were not executed.
     pub fn break_reply(&mut self) -> bool {
         let Some(partial) = self.connection.output.fragment_queue.remove_growing(self.token) else {
             return true;
         };
         if !partial.is_begun() || self.connection.output.take_back(&partial) {
-            self.connection.feed();
+            self.connection.queue_pieces();
             return true;
         }
         self.connection.finish(CloseReason::Local, None);
@@ -90,7 +89,7 @@ impl ServedRequest<'_> {
 }
 
 impl Output {
-    /// Stops a growing reply to a cancelled request. An empty piece ends it for the peer.
+    /// Stops the growing reply to a cancelled request. If a part of it was sent, an empty piece ends it.
     #[cold]
     pub(super) fn stop_growing(&mut self, token: ServeToken, now: Instant) {
         let Some(mut partial) = self.fragment_queue.remove_growing(token) else { return };
@@ -98,21 +97,21 @@ impl Output {
             if self.partial_request.is_some() {
                 // Nothing can be sent in the middle of a request.
                 partial.rest.clear();
-                (partial.unqueued, partial.grows) = (0, false);
+                (partial.unqueued, partial.is_growing) = (0, false);
                 return self.fragment_queue.add(partial);
             }
             self.queue_empty_end(&partial, now);
         }
     }
 
-    /// Returns the size in bytes above which a reply may be sent before it is complete.
-    pub fn reply_piece(&self) -> usize {
+    /// Returns the size in bytes that a reply must exceed to be sent before it is complete.
+    pub fn reply_piece_size(&self) -> usize {
         self.fragment_queue.growing_piece_size()
     }
 
-    /// Returns whether more of a started reply can be queued. At most one piece of it may be waiting.
+    /// Returns whether more of a started reply can be queued: at most one piece of it is waiting.
     pub fn reply_room(&self, token: ServeToken) -> ReplyRoom {
-        match self.fragment_queue.growing(token) {
+        match self.fragment_queue.growing_reply(token) {
             Some(partial) if partial.unqueued <= self.fragment_queue.growing_piece_size() => ReplyRoom::Room,
             Some(_) => ReplyRoom::Full,
             None => ReplyRoom::Gone,

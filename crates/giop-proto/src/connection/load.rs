@@ -1,4 +1,4 @@
-//! The number of requests in flight: connections take shares of the endpoint's budget and return them.
+//! The limits on requests in flight. Connections take shares of a common budget, and return them.
 
 use giop_codec::exception::{SystemException, minor};
 use giop_codec::giop::{MessageHeader, MessageType};
@@ -9,40 +9,38 @@ use crate::limits::Limits;
 use crate::message::RequestHead;
 
 impl Connection {
-    /// Counts that requests have to wait because of a limit, once for each time.
+    /// Counts that requests must wait because of a limit, but only once until more messages are received.
     #[cold]
     pub(super) fn count_limit_wait(&mut self, limit: Limit) {
         if self.is_held() && self.requests.last_wait != Some(self.output.stats.messages_in) {
             self.requests.last_wait = Some(self.output.stats.messages_in);
-            self.output.stats.limits.hit(limit);
+            self.output.stats.limit_hits.hit(limit);
         }
     }
 
-    /// Suspends the peeked message if it is a oneway beyond the budget, because its sender would not notice a
-    /// refusal. It waits for a request of the same connection. A side that awaits replies never stops
-    /// reading.
+    /// Leaves the next message unread if it is a oneway that exceeds the budget, because its sender would not
+    /// notice a refusal. A side that awaits replies must not stop reading, so it does not do that.
     #[cold]
     pub(super) fn suspend_oneway(&mut self, header: &MessageHeader) -> bool {
-        let waits = header.kind == MessageType::Request
+        let must_wait = header.kind == MessageType::Request
             && self.serving.len() >= self.requests.granted
             && self.calls.pending() == 0
             && !self.input.rx.stream.is_active()
             && RequestHead::decode(header, self.input.rx.front())
                 .is_ok_and(|head| !head.response.expects_reply());
-        if waits {
+        if must_wait {
             self.requests.refuses_excess = false;
             self.count_limit_wait(Limit::TotalRequests);
             self.input.has_unprocessed = true;
             self.clock.stop_message_timeout();
         }
-        waits
+        must_wait
     }
 }
 
 impl RequestAdmission {
-    /// Called when all granted requests are in flight, or too much is queued. Takes more from the endpoint's
-    /// budget if possible. Otherwise further requests are refused while this connection is below its own
-    /// limit. Returns the limit because of which requests have to wait.
+    /// Called when all granted requests are in flight, or too much data is queued. Takes more from the
+    /// budget, or refuses requests if it is exhausted. Returns the limit because of which requests must wait.
     #[cold]
     pub(super) fn grow(&mut self, in_flight: usize, limits: &Limits, output: &Output) -> Option<Limit> {
         let max_requests = limits.max_requests;
@@ -52,7 +50,7 @@ impl RequestAdmission {
                 return Some(Limit::Requests);
             }
             if !self.share.grow(max_requests) {
-                // The queue of refusals must be limited too.
+                // The queue of refusals must be limited too, so requests wait if too much is queued.
                 self.refuses_excess = !output.is_backed_up();
                 return None;
             }
@@ -61,7 +59,6 @@ impl RequestAdmission {
         output.exceeded_limit(output.backlog())
     }
 
-    /// Returns what the requests in flight do not need to the budget.
     #[cold]
     pub(super) fn give_back(&mut self, in_flight: usize, limits: &Limits) {
         // One more is kept, so that the next request needs no access to the shared budget.
@@ -69,6 +66,7 @@ impl RequestAdmission {
         self.granted = self.share.granted().min(limits.max_requests);
     }
 
+    /// Returns whether an idle connection keeps more of the budget than it needs for its next request.
     pub(super) fn keeps_budget(&self, in_flight: usize) -> bool {
         self.granted > 1 && in_flight == 0
     }
@@ -77,14 +75,14 @@ impl RequestAdmission {
     #[cold]
     pub(super) fn overload(&self, in_flight: usize, limits: &Limits) -> (Limit, SystemException) {
         let (limit, minor, text) = if in_flight >= limits.max_requests {
-            let text = "too many requests on this connection: raise the limit by `Limits::max_requests`";
+            let text = "too many requests are in flight on this connection: raise `Limits::max_requests`";
             (Limit::Requests, minor::TRANSIENT_DISCARDED, text)
         } else if in_flight >= self.granted {
             let text =
-                "too many requests on all connections: raise the limit by `Limits::max_total_requests`";
+                "too many requests are in flight on all connections: raise `Limits::max_total_requests`";
             (Limit::TotalRequests, minor::TRANSIENT_OVERLOADED, text)
         } else {
-            let text = "too much data is queued for the peer: raise the limit by `Limits::max_backlog`";
+            let text = "too much data is queued for the client: raise `Limits::max_backlog`";
             (Limit::Backlog, minor::TRANSIENT_DISCARDED, text)
         };
         let exception = SystemException::transient().with_minor(minor);

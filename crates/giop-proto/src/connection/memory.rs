@@ -1,14 +1,14 @@
-//! Connections that wait for memory of the shared pool, and connections that continue in any case.
+//! Waiting for memory of the shared pool, and exceeding the pool's cap to prevent deadlocks.
 
-use super::Input;
+use super::{Input, MemoryAttempts};
 
-/// The number of failed attempts to obtain memory, 5 ms apart, after which a connection may exceed the cap.
+/// After this number of failed attempts to obtain memory, 5 ms apart, a connection may exceed the cap.
 const MAX_ATTEMPTS: u32 = 20;
 
 impl Input {
     /// Called when all received messages are processed. Stops reading while received data exceeds the pool's
-    /// cap, unless this side awaits replies (`may_wait` is false). A stream that a servant reads continues as
-    /// well, because requests that occupy memory may depend on it.
+    /// cap and `may_wait` is set; it is not set if this side awaits replies. A stream that a servant reads
+    /// continues even then, because requests that occupy memory may depend on it.
     #[inline]
     pub(super) fn limit_memory(&mut self, messages: u64, may_wait: bool) {
         if self.rx.memory.is_overdrawn {
@@ -18,15 +18,15 @@ impl Input {
         }
     }
 
-    /// Checks whether memory is available again. Returns whether this is the first check in this state.
+    /// Checks whether memory is available again. Returns whether this is the first check after a message.
     ///
-    /// All memory may be occupied by messages that wait for more memory, or by requests that wait for other
-    /// requests. To prevent a deadlock, one connection at a time may exceed the cap, for one message.
+    /// All memory may be occupied by messages that wait for memory, or by requests that wait for others. To
+    /// prevent a deadlock, one connection at a time may exceed the cap, for one message.
     #[cold]
     pub(super) fn retry_memory(&mut self, messages: u64) -> bool {
-        let (messages_before, attempts) = self.starved;
-        let attempts = if messages_before == messages { attempts.saturating_add(1) } else { 1 };
-        self.starved = (messages, attempts);
+        let before = self.memory_attempts;
+        let attempts = if before.messages == messages { before.attempts.saturating_add(1) } else { 1 };
+        self.memory_attempts = MemoryAttempts { messages, attempts };
         if attempts > MAX_ATTEMPTS {
             self.rx.memory.overdraw();
         }
@@ -34,12 +34,11 @@ impl Input {
         attempts == 1
     }
 
-    /// Ends the overdraft when the message for which it was granted has been received.
     #[cold]
     fn end_overdraft(&mut self, messages: u64) {
-        if self.starved.0 != messages && self.fragments.is_empty() {
+        if self.memory_attempts.messages != messages && self.fragments.is_empty() {
             self.rx.memory.end_overdraft();
-            self.starved = (messages, 0);
+            self.memory_attempts = MemoryAttempts { messages, attempts: 0 };
         }
     }
 }

@@ -3,9 +3,9 @@
 mod backlog;
 mod calling;
 mod closing;
-mod flow;
 mod fragmenting;
 mod growing;
+mod incremental;
 mod load;
 mod memory;
 mod oneways;
@@ -36,16 +36,16 @@ use crate::limits::{Limits, Role};
 use crate::message::{LastHead, Reply};
 use crate::outbox::Outbox;
 use crate::pool::BufferPool;
-use crate::receive::{Receiver, Streams};
+use crate::receive::{Receiver, StreamSelector};
 use crate::request_budget::{BudgetShare, RequestBudget};
 use crate::serving::ActiveRequests;
 use crate::stats::Stats;
 use backlog::{PoolShare, ReplyBacklog};
 pub use calling::PendingCall;
 pub use closing::Lifecycle;
-pub use flow::{OutgoingFlow, ReplyFlow};
 use fragmenting::FragmentQueue;
 pub use growing::ReplyRoom;
+pub use incremental::{IncrementalMessage, IncrementalReply};
 use oneways::Oneways;
 use payload::PartialRequest;
 pub use payload::UnfinishedRequest;
@@ -54,7 +54,7 @@ pub use serving::ServedRequest;
 use streaming::IncomingPayload;
 pub use streaming::{IncomingStream, StreamOf};
 use time::{Clock, WriteTimer};
-pub use unusual::GLASSFISH_FRAGMENT;
+pub use unusual::GLASSFISH_FRAGMENT_SIZE;
 
 /// The configuration of a connection.
 #[derive(Clone, Debug)]
@@ -66,29 +66,30 @@ pub struct Config {
     pub limits: Arc<Limits>,
     /// The pool of receive buffers.
     pub pool: Arc<BufferPool>,
-    /// The budget of requests in flight, which connections may share. Default: `Limits::max_total_requests`.
+    /// The budget of requests in flight, which connections may share. By default, it is not shared.
     pub budget: Arc<RequestBudget>,
-    /// The highest version that this side supports. MessageError carries it, and the connection's own
-    /// messages have it until the peer's version is known. Default 1.2.
+    /// The highest version that this side supports, 1.2 by default. A MessageError has this version. On a
+    /// connection that this side opened, so does a CloseConnection or CancelRequest before any other message.
     pub max_version: Version,
-    /// True if requests are served. Default: true if the peer opened the connection.
-    pub accept_requests: bool,
-    /// True if large messages are read into their final position, and decoded values share that memory.
-    /// Default `true`. With `false`, for comparison with a classical implementation, everything is read
-    /// through a window of 64 KiB, copied into the message's buffer, and copied again when it is decoded.
-    pub deposit: bool,
-    /// The maximum size in bytes of a GIOP 1.2 Request or Reply in one piece. Larger messages are sent in
-    /// fragments, between which other messages may be sent. Rounded down to a multiple of 8, and at least 24;
-    /// headers of requests and replies are never cut. Default `None`: messages are not fragmented, except
-    /// replies that are [started](ServedRequest::begin_reply) before they are complete.
+    /// True if requests are served. The default is true if the peer opened the connection.
+    pub accepts_requests: bool,
+    /// True if large messages are read directly into buffers that decoded values share, as by default.
     ///
-    /// [`Connection::limit_fragment_size`] must be called to fragment requests by
-    /// [`Connection::begin_request`].
+    /// If it is false, everything is read through a window of 64 KiB, copied into the message's buffer, and
+    /// copied again when it is decoded. This is meant for comparison with a classical implementation.
+    pub deposits_enabled: bool,
+    /// The maximum size in bytes of a GIOP 1.2 Request or Reply that is sent in one piece. Larger messages
+    /// are sent in fragments, between which other messages may be sent. The size is rounded down to a
+    /// multiple of 8, and is at least 24. Headers of requests and replies are never cut.
+    ///
+    /// With `None`, the default, messages are not fragmented, except replies that are
+    /// [started](ServedRequest::begin_reply) before they are complete. This size does not apply to requests
+    /// that are started by [`Connection::begin_request`]; [`Connection::limit_fragment_size`] does.
     pub fragment_size: Option<usize>,
-    /// The code sets of text until others are negotiated. Default: ISO 8859-1, and no wide text.
+    /// The code sets of text until others are negotiated. The default is ISO 8859-1, without wide text.
     pub assumed_code_sets: CodeSets,
-    /// Selects the requests that are handed out before their payload is received. Default: none.
-    pub streams: Option<Arc<dyn Streams>>,
+    /// Selects the requests that are handed out before their payload is received. By default, there are none.
+    pub streams: Option<Arc<dyn StreamSelector>>,
 }
 
 impl Config {
@@ -101,8 +102,8 @@ impl Config {
             limits,
             pool,
             max_version: Version::V1_2,
-            accept_requests: role == Role::Server,
-            deposit: true,
+            accepts_requests: role == Role::Server,
+            deposits_enabled: true,
             fragment_size: None,
             assumed_code_sets: CodeSets::default(),
             streams: None,
@@ -114,43 +115,50 @@ impl Config {
 ///
 /// Its methods never block or read a clock:
 ///
-/// * *Input*: [`take_read_buf`](Self::take_read_buf) lends a buffer, and [`handle_read`](Self::handle_read)
-///   takes it back with the received bytes. [`handle_eof`](Self::handle_eof),
-///   [`handle_read_error`](Self::handle_read_error), [`handle_write_error`](Self::handle_write_error) and
-///   [`handle_timeout`](Self::handle_timeout) report other events.
-/// * *Events*: each [`poll_event`](Self::poll_event) processes the next message.
-/// * *Output*: [`take_transmit`](Self::take_transmit) lends what is to be written, and
-///   [`handle_written`](Self::handle_written) takes it back; [`poll_timeout`](Self::poll_timeout).
+/// * *Input*: [`take_read_buf`](Self::take_read_buf) lends a buffer to the driver, and
+///   [`handle_read`](Self::handle_read) takes it back with the received bytes.
+/// * *Events*: [`poll_event`](Self::poll_event) processes received messages until it has an event to return.
+/// * *Output*: [`take_transmit`](Self::take_transmit) lends queued bytes to the driver, and
+///   [`handle_written`](Self::handle_written) takes them back when they are written.
+/// * *Failures*: the driver reports them to [`handle_eof`](Self::handle_eof),
+///   [`handle_read_error`](Self::handle_read_error) and [`handle_write_error`](Self::handle_write_error).
+/// * *Time*: [`poll_timeout`](Self::poll_timeout) tells when to call
+///   [`handle_timeout`](Self::handle_timeout).
 /// * *Commands*: calls, replies, [`close`](Self::close), [`abort`](Self::abort).
 ///
 /// A driver repeats this loop:
 ///
-/// 1. [`poll_event`](Self::poll_event) until it returns `None`;
-/// 2. while [`has_output`](Self::has_output): `take_transmit`, write, `handle_written`; once its lifecycle
-///    [`wants_shutdown`](Lifecycle::wants_shutdown), shut down the socket's write side;
-/// 3. if [`wants_read`](Self::wants_read): `take_read_buf`, read, `handle_read`. Otherwise wait until the
-///    socket is writable, a request is finished, or the timeout expires.
+/// 1. Call [`poll_event`](Self::poll_event) until it returns `None`.
+/// 2. While [`has_output`](Self::has_output) is true, call `take_transmit`, write, and call `handle_written`.
+///   When [`Lifecycle::wants_shutdown`] is true, shut down the socket's write side.
+/// 3. If [`wants_read`](Self::wants_read) is true, call `take_read_buf`, read, and call `handle_read`. If
+///   not, wait until the socket is writable, a request is finished, or the timeout expires.
 ///
-/// After [`Event::Closed`] the socket is not needed. A lent buffer or transmit may still be returned.
+/// After [`Event::Closed`], the socket is no longer needed. A lent buffer or transmit may still be returned.
 #[derive(Debug)]
 pub struct Connection {
     role: Role,
     limits: Arc<Limits>,
     max_version: Version,
     peer: Peer,
-    accept_requests: bool,
+    accepts_requests: bool,
     lifecycle: Lifecycle,
     input: Input,
     output: Output,
     calls: Calls<Outcome>,
     serving: ActiveRequests,
     requests: RequestAdmission,
-    /// Events that do not result from messages.
     notices: VecDeque<Notice>,
     clock: Clock,
     oneways: Oneways,
-    /// The number of received bytes when a call last timed out, and the number of timeouts at that count.
-    unanswered: (u64, u32),
+    unanswered: UnansweredCalls,
+}
+
+/// The calls that timed out since the last byte was received.
+#[derive(Debug, Clone, Copy, Default)]
+struct UnansweredCalls {
+    bytes_in: u64,
+    count: u32,
 }
 
 #[derive(Debug)]
@@ -158,39 +166,44 @@ struct RequestAdmission {
     /// The number of requests that may be in flight at present. It is increased on demand.
     granted: usize,
     share: BudgetShare,
-    /// True if the endpoint's budget is exhausted: excess requests are then refused, not left unread.
+    /// True if the shared budget is exhausted. Requests beyond it are then refused instead of left unread.
     refuses_excess: bool,
-    /// The number of received messages when requests last had to wait.
+    /// The number of messages that had been received when requests last had to wait.
     last_wait: Option<u64>,
 }
 
 type Outcome = Result<Reply, CallError>;
 
-/// The input of a connection: messages that are received from the peer.
+/// The input of a connection: data that is received from the peer.
 #[derive(Debug)]
 pub struct Input {
     rx: Receiver,
     fragments: Fragments,
     /// True if received messages must be processed before anything more is read.
     has_unprocessed: bool,
-    /// The message whose payload is being received as a stream.
     streamed: Option<IncomingPayload>,
-    /// A message count, and the number of failed attempts to obtain memory at that count.
-    starved: (u64, u32),
+    memory_attempts: MemoryAttempts,
+}
+
+/// The failed attempts to obtain memory since the last message was received.
+#[derive(Debug, Clone, Copy, Default)]
+struct MemoryAttempts {
+    messages: u64,
+    attempts: u32,
 }
 
 /// The output of a connection: messages that are queued for the peer.
 #[derive(Debug)]
 pub struct Output {
     tx: Outbox,
-    /// The version of the last message in either direction. The connection's own messages have it.
+    /// The version of the last message in either direction, used for CancelRequest and CloseConnection.
     version: Version,
     partial_request: Option<PartialRequest>,
-    /// Reused for the parts of a large message on their way to the outbox.
+    /// The parts of a large message that is being moved to the outbox. It is kept to reuse its memory.
     pieces: VecDeque<Bytes>,
-    /// Reused for the connection's own messages.
+    /// The encoder of answers that the connection itself sends, such as refusals.
     control_encoder: Encoder,
-    /// Bytes of the connection's own answers since the outbox was last empty.
+    /// The size of these answers since the outbox was last empty.
     control_backlog: usize,
     reply_backlog: ReplyBacklog,
     pool_share: PoolShare,
@@ -207,29 +220,29 @@ impl Connection {
     pub fn new(config: Config, now: Instant) -> Self {
         let Config { role, limits, pool, max_version, .. } = config;
         let pool_share = PoolShare::new(Arc::clone(&pool));
-        let mut rx = Receiver::new(Arc::clone(&pool), limits.max_message_size, config.deposit);
+        let mut rx = Receiver::new(Arc::clone(&pool), limits.max_message_size, config.deposits_enabled);
         if let Some(streams) = config.streams {
-            (rx.stream.selector, rx.stream.max) = (Some(streams), limits.max_stream_size);
+            (rx.stream.selector, rx.stream.max_payload_bytes) = (Some(streams), limits.max_stream_size);
         }
         Self {
             role,
             max_version,
             peer: Peer {
-                opened: role == Role::Server,
+                opened_connection: role == Role::Server,
                 code_sets: None,
                 assumed_code_sets: config.assumed_code_sets,
                 listen_points: Vec::new(),
                 reads_blocks: false,
                 last_head: LastHead::default(),
             },
-            accept_requests: config.accept_requests,
+            accepts_requests: config.accepts_requests,
             lifecycle: Lifecycle::default(),
             input: Input {
                 rx,
                 fragments: Fragments::new(pool),
                 has_unprocessed: false,
                 streamed: None,
-                starved: (0, 0),
+                memory_attempts: MemoryAttempts::default(),
             },
             calls: Calls::new(role == Role::Client),
             serving: ActiveRequests::default(),
@@ -243,7 +256,7 @@ impl Connection {
             clock: Clock::new(role, &limits, now),
             output: Output {
                 tx: Outbox::default(),
-                // Every peer understands 1.0. It is used until the peer's version is known.
+                // A server uses version 1.0, which every peer understands, until the peer's version is known.
                 version: if role == Role::Client { max_version } else { Version::V1_0 },
                 partial_request: None,
                 pieces: VecDeque::new(),
@@ -257,12 +270,12 @@ impl Connection {
                 stats: Stats::default(),
             },
             oneways: Oneways::default(),
-            unanswered: (0, 0),
+            unanswered: UnansweredCalls::default(),
             limits,
         }
     }
 
-    /// Returns the state: open, closing or closed.
+    /// Returns the state of the connection: open, closing or closed.
     pub fn lifecycle(&self) -> &Lifecycle {
         &self.lifecycle
     }
@@ -273,7 +286,7 @@ impl Connection {
         &self.input
     }
 
-    /// Returns the input, to set how a payload is received.
+    /// Returns the input for changes, for example of how a payload is received.
     #[inline]
     pub fn input_mut(&mut self) -> &mut Input {
         &mut self.input
@@ -292,16 +305,16 @@ impl Connection {
 
     /// Returns whether requests of the peer are served.
     pub fn accepts_requests(&self) -> bool {
-        self.accept_requests
+        self.accepts_requests
     }
 
-    /// Sets whether requests of the peer are served (Bidirectional GIOP). A client enables this before it
-    /// announces listen points. Otherwise a request is answered with MessageError.
-    pub fn set_accept_requests(&mut self, accept: bool) {
-        self.accept_requests = accept;
+    /// Sets whether requests of the peer are served (Bidirectional GIOP). If they are not, a request is
+    /// answered with MessageError. A client must enable them before it announces listen points.
+    pub fn set_accepts_requests(&mut self, accepts: bool) {
+        self.accepts_requests = accepts;
     }
 
-    /// Returns what is known of the peer.
+    /// Returns the known properties of the peer.
     pub fn peer(&self) -> &Peer {
         &self.peer
     }
@@ -311,30 +324,30 @@ impl Connection {
         self.peer.code_sets = Some(code_sets);
     }
 
-    /// Limits the size in bytes of GIOP 1.2 messages. From now on larger ones are sent in fragments.
+    /// Limits the size in bytes of GIOP 1.2 Requests and Replies in one piece. Larger ones are fragmented.
     pub fn limit_fragment_size(&mut self, size: usize) {
-        self.output.fragment_queue.lower_to(size);
+        self.output.fragment_queue.limit_piece_size(size);
     }
 
-    /// Returns the numbers of received messages and bytes, from which a reader measures its progress.
+    /// Returns the number of received messages and the number of received bytes.
     #[inline]
     pub fn received(&self) -> (u64, u64) {
         (self.output.stats.messages_in, self.output.stats.bytes_in)
     }
 
-    /// Returns the counters.
+    /// Returns the counters of the connection.
     pub fn stats(&self) -> Stats {
         Stats {
-            copied: self.input.rx.memory.copied + self.input.fragments.copied,
-            skipped: self.input.rx.skip.total,
+            bytes_copied_in: self.input.rx.memory.copied_bytes + self.input.fragments.copied,
+            bytes_skipped: self.input.rx.skip.total_received,
             bytes_out: self.output.tx.written(),
             writes: self.output.tx.writes(),
-            copied_out: self.output.stats.copied_out + self.output.tx.copied(),
+            bytes_copied_out: self.output.stats.bytes_copied_out + self.output.tx.copied(),
             ..self.output.stats
         }
     }
 
-    /// Returns the next event, or `None` if there is none until something is handled, sent or finished.
+    /// Returns the next event; `None` until something is read, sent or finished, or a timeout expires.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
         if !self.notices.is_empty() {

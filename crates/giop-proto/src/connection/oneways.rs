@@ -1,4 +1,4 @@
-//! Detection of lost oneways. Without replies, only the end of a connection shows whether some may be lost.
+//! Detection of oneways that may be lost, when their connection ends. They have no replies.
 
 use std::time::Instant;
 
@@ -11,40 +11,39 @@ use crate::message::RequestHead;
 
 #[derive(Debug, Default)]
 pub(super) struct Oneways {
-    /// The position in the outgoing stream after the last oneway.
-    end: u64,
-    lost: bool,
-    /// While this side is closing: the number of received bytes up to which oneways are accepted, or 0.
+    last_end: u64,
+    may_be_lost: bool,
+    /// The position in the incoming stream up to which oneways are accepted in spite of closing, or 0.
     accepted_until: u64,
 }
 
-/// The maximum number of bytes that are read for oneways that arrived before this side closed. It exceeds the
-/// socket's buffer, and ensures that a peer that continues to send does not delay the end.
+/// The maximum number of bytes that are read after this side began to close, to find oneways that had
+/// arrived. It exceeds the size of the socket's buffer, and limits the delay by a busy peer.
 const MAX_LAST_BYTES: u64 = 8 << 20;
 
 impl Oneways {
-    fn is_open(&self, lifecycle: &Lifecycle) -> bool {
+    fn accepts_last(&self, lifecycle: &Lifecycle) -> bool {
         self.accepted_until > 0 && lifecycle.is_draining()
     }
 
-    /// Returns whether a request, or its first piece, is a oneway that is accepted while closing.
+    /// Returns whether this is a oneway, or the first piece of one, that is accepted in spite of closing.
     #[cold]
     pub(super) fn accepts(&self, lifecycle: &Lifecycle, header: &MessageHeader, bytes: &[u8]) -> bool {
         let is_oneway =
             || RequestHead::decode(header, bytes).is_ok_and(|head| !head.response.expects_reply());
-        self.is_open(lifecycle) && is_oneway()
+        self.accepts_last(lifecycle) && is_oneway()
     }
 
-    /// Records that a oneway was queued, whose last byte is before `end`.
+    /// Records that a oneway was queued. `end` is the position after its last byte.
     #[inline]
     pub(super) fn record_queued(&mut self, end: u64) {
-        self.end = end;
+        self.last_end = end;
     }
 
-    /// Records that the last oneway, whose first byte is at `start`, was removed from the queue.
+    /// Records that the last oneway was removed from the queue. `start` is the position of its first byte.
     #[cold]
     pub(super) fn record_removal(&mut self, start: u64) {
-        self.end = self.end.min(start);
+        self.last_end = self.last_end.min(start);
     }
 
     /// Called when the connection ends or can no longer be written to. The first `written` bytes of the
@@ -52,36 +51,37 @@ impl Oneways {
     #[cold]
     pub(super) fn detect_lost(&mut self, reason: &CloseReason, written: u64, confirmed: u64) {
         let arrived = match reason {
-            // The peer reads what the operating system has accepted, unless the peer itself has stopped.
+            // After an orderly end, the peer receives what the operating system has accepted.
             CloseReason::PeerClosed | CloseReason::Local | CloseReason::Idle => written,
-            // Sent data may have been in buffers that are lost.
+            // After a failure, written data may have been lost in buffers.
             _ => confirmed,
         };
-        self.lost |= self.end > arrived;
+        self.may_be_lost |= self.last_end > arrived;
     }
 }
 
 impl Connection {
     /// Closes like [`close`](Self::close), but still hands out oneways that have arrived, including those in
-    /// the socket's buffer, because their senders would not notice that they were not executed.
+    /// the socket's buffer. Their senders would not notice that they were not executed.
     ///
-    /// The driver must read all, and then call [`handle_all_read`](Self::handle_all_read), so that
-    /// CloseConnection is sent.
+    /// The driver must read the socket until nothing is left, and then call
+    /// [`handle_all_read`](Self::handle_all_read). CloseConnection is sent only after that.
     pub fn close_after_oneways(&mut self, now: Instant) {
-        if self.lifecycle.accepts_requests() && self.accept_requests && self.lifecycle.end_reason().is_none()
+        if self.lifecycle.hands_out_requests()
+            && self.accepts_requests
+            && self.lifecycle.end_reason().is_none()
         {
             self.oneways.accepted_until = self.output.stats.bytes_in.saturating_add(MAX_LAST_BYTES);
         }
         self.close(now);
     }
 
-    /// Returns whether oneways are accepted while the connection closes, until
-    /// [`handle_all_read`](Self::handle_all_read).
+    /// Returns whether [`close_after_oneways`](Self::close_after_oneways) still accepts oneways.
     pub fn accepts_last_oneways(&self) -> bool {
-        self.oneways.is_open(&self.lifecycle)
+        self.oneways.accepts_last(&self.lifecycle)
     }
 
-    /// Called when there is nothing to read in the socket.
+    /// Must be called when a closing connection has been read until nothing is left in the socket.
     pub fn handle_all_read(&mut self) {
         if self.accepts_last_oneways() {
             self.oneways.accepted_until = 0;
@@ -96,11 +96,11 @@ impl Connection {
         }
     }
 
-    /// Returns whether the connection ended and oneways may be lost:
+    /// Returns whether the connection has ended and oneways of this side may be lost:
     ///
-    /// * It was closed in good order by either side, and some were not written.
-    /// * It failed, and no later request of this side was answered.
-    pub fn lost_oneways(&self) -> bool {
-        self.oneways.lost
+    /// * Either side closed the connection in an orderly way, and some oneways had not been written.
+    /// * The connection failed, and no request after the last oneway had been answered.
+    pub fn may_have_lost_oneways(&self) -> bool {
+        self.oneways.may_be_lost
     }
 }

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-/// The minimum duration of one measurement. The rate is measured over the last one or two such spans.
-const SPAN: Duration = Duration::from_secs(1);
+/// The minimum duration of a span. The rate is measured over the present span and the previous one.
+const MIN_SPAN: Duration = Duration::from_secs(1);
 
 /// The rate at which a peer accepts queued data, measured since the queue became large.
 #[derive(Debug)]
 pub(super) struct Pace {
     since: Instant,
-    /// The number of bytes that were written before.
+    /// The number of bytes that had been written at the start of the present span.
     written: u64,
     /// The duration of the previous span, and the number of bytes written in it.
     previous: (Duration, u64),
@@ -22,20 +22,20 @@ impl Pace {
 
     pub(super) fn record(&mut self, written: u64, now: Instant) {
         let span = now.saturating_duration_since(self.since);
-        if span >= SPAN {
+        if span >= MIN_SPAN {
             let previous = (span, written.saturating_sub(self.written));
             *self = Self { since: now, written, previous };
         }
     }
 
-    /// Returns the time that the peer needs for `bytes` more bytes. `None` before a second was measured.
+    /// Returns the time in which the peer will accept `bytes` more bytes; `None` in the first second.
     pub(super) fn time_for(&self, bytes: usize, written: u64, now: Instant) -> Option<Duration> {
         let span = now.saturating_duration_since(self.since);
-        // A span in which nothing was written is sufficient by itself.
-        let is_stalled = span >= SPAN && written == self.written;
+        // If nothing was written in the present span, the previous one does not count.
+        let is_stalled = span >= MIN_SPAN && written == self.written;
         let previous = if is_stalled { (Duration::ZERO, 0) } else { self.previous };
         let measured = span + previous.0;
-        if measured < SPAN {
+        if measured < MIN_SPAN {
             return None;
         }
         let accepted = u128::from(written.saturating_sub(self.written) + previous.1);

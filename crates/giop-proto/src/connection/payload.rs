@@ -1,4 +1,4 @@
-//! Requests that are sent before their last bytes are available.
+//! Requests whose sending begins before their last bytes are available.
 
 use std::time::Instant;
 
@@ -20,25 +20,26 @@ pub(super) struct PartialRequest {
     pieces: Option<RequestPieces>,
 }
 
-/// The request that is partly queued, if there is one: see [`Connection::unfinished_request`].
+/// Access to the request that is partly queued, if there is one: see [`Connection::unfinished_request`].
 #[derive(Debug)]
 pub struct UnfinishedRequest<'a> {
     connection: &'a mut Connection,
 }
 
 impl Connection {
-    /// Returns the request that was started last by [`begin_request`](Self::begin_request).
+    /// Returns the incomplete request that [`begin_request`](Self::begin_request) started.
     pub fn unfinished_request(&mut self) -> UnfinishedRequest<'_> {
         UnfinishedRequest { connection: self }
     }
 
-    /// Queues the start of a request whose header announces `missing` more bytes. They follow by
-    /// [`UnfinishedRequest::send_part`], and nothing else may be sent before the last of them. `call` is the
-    /// call that awaits the reply, or `None` for a oneway. The encoder is left empty.
+    /// Queues the start of a request whose header announces `missing` more bytes. `call` is the call that
+    /// awaits the reply, or `None` for a oneway. The encoder is left empty.
+    ///
+    /// The missing bytes must be supplied by [`UnfinishedRequest::send_part`], before anything else is sent.
     ///
     /// # Errors
-    /// The call is no longer pending, and its outcome is available; or there is no call, and the connection
-    /// is closed or closing. The message is dropped.
+    /// The message is dropped if the call is no longer pending; its outcome is then available. It is also
+    /// dropped if there is no call, and the connection no longer [accepts calls](Self::accepts_calls).
     pub fn begin_request(
         &mut self,
         call: Option<CallId>,
@@ -66,7 +67,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Checks whether a request may be started. Fails for a call that has ended, with its error.
+    /// Checks whether a request may be started for this call, or for a oneway.
     pub(super) fn check_begin(&self, call: Option<CallId>) -> Result<(), CallError> {
         match call {
             Some(call) if self.calls.is_pending(call) => Ok(()),
@@ -77,13 +78,13 @@ impl Connection {
 }
 
 impl UnfinishedRequest<'_> {
-    /// Returns whether the next bytes can be queued: the request is incomplete, and the connection is open.
+    /// Returns whether the request is incomplete, and the connection can still send it.
     pub fn wants_part(&self) -> bool {
         self.connection.output.partial_request.is_some() && self.connection.lifecycle.may_queue()
     }
 
-    /// Queues the next bytes of the request, without copying them if they are more than 4 KiB. Bytes beyond
-    /// the announced size are dropped, and so are all bytes unless [`wants_part`](Self::wants_part).
+    /// Queues the next bytes of the request. If they are more than 4 KiB, they are not copied. Bytes beyond
+    /// the announced size are dropped. If [`wants_part`](Self::wants_part) is false, all bytes are dropped.
     pub fn send_part(&mut self, mut bytes: Bytes) {
         if !self.wants_part() {
             return;
@@ -100,15 +101,15 @@ impl UnfinishedRequest<'_> {
         }
         self.connection.output.timer.start(self.connection.clock.now);
         if !self.connection.output.fragment_queue.is_empty() {
-            self.connection.feed();
+            self.connection.queue_pieces();
         }
-        if !self.connection.lifecycle.accepts_requests() {
+        if !self.connection.lifecycle.hands_out_requests() {
             self.connection.continue_closing();
         }
     }
 
-    /// Gives up the incomplete request, and returns the part that was sent. If any was, the connection is
-    /// closed, because nothing can follow an incomplete message.
+    /// Gives up the incomplete request, and returns the part of it that was sent. If any of it was sent, the
+    /// connection is closed, because nothing can follow an incomplete message.
     pub fn give_up(&mut self) -> SentPart {
         let Some(PartialRequest { call, start, .. }) = self.connection.output.partial_request else {
             return SentPart::Whole;
@@ -128,7 +129,7 @@ impl UnfinishedRequest<'_> {
                 None => self.connection.oneways.record_removal(start),
             }
             if !self.connection.output.fragment_queue.is_empty() {
-                self.connection.feed();
+                self.connection.queue_pieces();
             }
             self.connection.continue_closing();
         } else {
@@ -147,7 +148,7 @@ impl Output {
         now: Instant,
     ) -> RequestSpan {
         let start = self.tx.queued();
-        self.stats.copied_out += message.copied() as u64;
+        self.stats.bytes_copied_out += message.copied() as u64;
         self.version = message.version();
         message.drain_into(&mut self.pieces);
         message.reset(message.order(), message.version());
@@ -158,8 +159,8 @@ impl Output {
         RequestSpan { start, end: self.tx.queued(), is_locate: false, is_interleaved: false }
     }
 
-    /// Returns the number of bytes that the incomplete request still lacks.
-    pub fn owes(&self) -> u64 {
+    /// Returns the number of missing bytes of the incomplete request; 0 if there is none.
+    pub fn missing_request_bytes(&self) -> u64 {
         self.partial_request.map_or(0, |partial| partial.missing)
     }
 }

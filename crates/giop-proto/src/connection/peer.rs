@@ -1,4 +1,4 @@
-//! [`Peer`]: the properties of a peer, which the contexts of its requests announce.
+//! [`Peer`]: the properties of a peer, most of which the service contexts of its requests announce.
 
 use giop_codec::Version;
 use giop_codec::cdr::CodeSets;
@@ -13,46 +13,44 @@ use crate::limits::Limits;
 use crate::message::{self, LastHead, MessageSettings};
 
 /// The maximum length in bytes of the host of a listen point. Valid host names and addresses are shorter.
-const MAX_HOST: usize = 255;
+const MAX_HOST_BYTES: usize = 255;
 
 /// The known properties of the peer.
 #[derive(Debug)]
 pub struct Peer {
-    /// True if the peer opened the connection.
-    pub(super) opened: bool,
+    pub(super) opened_connection: bool,
     pub(super) code_sets: Option<CodeSets>,
     /// The code sets that are assumed until others are negotiated.
     pub(super) assumed_code_sets: CodeSets,
     pub(super) listen_points: Vec<ListenPoint>,
+    /// True if the peer accepts lists of the blocks of bulk data in a message.
     pub(super) reads_blocks: bool,
     pub(super) last_head: LastHead,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RequestContexts {
-    /// True if there are new listen points.
-    pub(super) announces: bool,
+    pub(super) has_new_listen_points: bool,
     pub(super) asks_for_reference: bool,
     pub(super) is_glassfish: bool,
 }
 
 impl Peer {
-    /// Returns the addresses at which the peer listens, as announced by its requests. Requests for objects at
-    /// these addresses may be sent over this connection. Empty on connections that this side opened.
+    /// Returns the addresses at which the peer listens, as its requests announce them. Requests for objects
+    /// there may be sent over this connection. The list is empty on connections that this side opened.
     ///
-    /// The peer may announce any address. Before requests are sent because of this list, ensure that the peer
-    /// is permitted to receive them. The list grows when `Event::Request` is returned, up to
-    /// [`MAX_LISTEN_POINTS`].
+    /// The peer may announce any address. Before sending requests because of this list, ensure that the peer
+    /// may receive them. New entries are added before `Event::Request`, up to [`MAX_LISTEN_POINTS`].
     pub fn listen_points(&self) -> &[ListenPoint] {
         &self.listen_points
     }
 
-    /// Returns the negotiated code sets, if any. The client negotiates them.
+    /// Returns the code sets that the client has negotiated; `None` if it has not negotiated any.
     pub fn code_sets(&self) -> Option<CodeSets> {
         self.code_sets
     }
 
-    /// Returns the code sets of text at present.
+    /// Returns the code sets of text at present: the negotiated ones, or those that are assumed until then.
     pub fn code_sets_in_force(&self) -> CodeSets {
         self.code_sets.unwrap_or(self.assumed_code_sets)
     }
@@ -61,7 +59,7 @@ impl Peer {
         MessageSettings::new(limits, self.code_sets_in_force(), deposits, self.reads_blocks)
     }
 
-    /// Applies the contexts of a request: code sets, support for lists of blocks, and listen points.
+    /// Records the code sets, support for lists of blocks, and listen points in the contexts of a request.
     pub(super) fn apply_contexts(
         &mut self,
         header: &MessageHeader,
@@ -75,21 +73,21 @@ impl Peer {
             self.code_sets = Some(context.accept(self.code_sets)?);
         }
         Ok(RequestContexts {
-            announces: self.add_listen_points(header, &contexts)?,
+            has_new_listen_points: self.add_listen_points(header, &contexts)?,
             asks_for_reference: contexts.find(ContextId::ZORB_REFERENCE).is_some(),
             is_glassfish: contexts.find(ContextId::SUN_ORB_VERSION).is_some(),
         })
     }
 
-    /// Adds the listen points of the peer ("Bi-directional IIOP"), and returns whether any is new. Only the
-    /// side that opened the connection announces them, in GIOP 1.2.
+    /// Adds the listen points of the peer ("Bi-directional IIOP"), and returns whether any of them is new.
+    /// They are ignored unless the peer opened the connection and the version is at least GIOP 1.2.
     #[cold]
     pub(super) fn add_listen_points(
         &mut self,
         header: &MessageHeader,
         contexts: &ServiceContexts<'_>,
     ) -> Result<bool, SystemException> {
-        if !self.opened || header.version < Version::V1_2 {
+        if !self.opened_connection || header.version < Version::V1_2 {
             return Ok(false);
         }
         let Some(context) = contexts.find(ContextId::BI_DIR_IIOP) else { return Ok(false) };
@@ -97,8 +95,10 @@ impl Peer {
         let context: BiDirIiopServiceContext =
             context.value().map_err(|error| error.system(CompletionStatus::No))?;
         for point in context.listen_points {
-            let usable = !point.host.is_empty() && point.host.len() <= MAX_HOST;
-            if usable && self.listen_points.len() < MAX_LISTEN_POINTS && !self.listen_points.contains(&point)
+            let is_usable = !point.host.is_empty() && point.host.len() <= MAX_HOST_BYTES;
+            if is_usable
+                && self.listen_points.len() < MAX_LISTEN_POINTS
+                && !self.listen_points.contains(&point)
             {
                 self.listen_points.push(point);
             }

@@ -1,4 +1,4 @@
-//! Input: received bytes, and the dispatch of each message.
+//! Input: received bytes, and the processing of each message.
 
 use std::io;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use giop_codec::giop::{MessageHeader, MessageType};
 
 use super::closing::Phase;
 use super::peer::RequestContexts;
-use super::unusual::GLASSFISH_FRAGMENT;
+use super::unusual::GLASSFISH_FRAGMENT_SIZE;
 use super::{Connection, Input};
 use crate::error::{CloseReason, IoFailure, PeerRefusal};
 use crate::event::Event;
@@ -18,8 +18,9 @@ use crate::message::{IncomingRequest, Reply, ReplyHead, RequestError, RequestHea
 use crate::receive::{ReadBuf, Receiver};
 
 impl Connection {
-    /// Returns whether the connection is to be read. `false` if it is closed, or if the peer has to wait
-    /// until requests are finished, queued data is written, or memory is available.
+    /// Returns whether the driver must read the connection. It must not if the connection is closed, or if
+    /// received messages have not been processed. It also must not if the peer must wait: until requests are
+    /// finished, queued data is written, the reader of a stream takes data, or memory is available.
     #[inline]
     pub fn wants_read(&self) -> bool {
         match self.lifecycle.phase {
@@ -31,7 +32,7 @@ impl Connection {
                     && !self.input.rx.stream.awaits_reader()
                     && !self.input.awaits_end()
             }
-            Phase::Finishing { eof, .. } => !eof,
+            Phase::Finishing { peer_ended, .. } => !peer_ended,
             Phase::Lingering { .. } => true,
             Phase::Closed { .. } => false,
         }
@@ -45,27 +46,27 @@ impl Connection {
         self.input.rx.take_read_buf()
     }
 
-    /// Processes bytes that were received before the first read into a buffer. Returns `false` if they did
-    /// not fit: the stream is then lost. All events must have been polled.
+    /// Processes bytes that were received before the first read into a lent buffer. Returns `false` if they
+    /// do not fit into a buffer; the connection must then be closed. All events must have been polled.
     #[must_use]
-    pub fn handle_early(&mut self, bytes: &[u8], now: Instant) -> bool {
+    pub fn handle_early_bytes(&mut self, bytes: &[u8], now: Instant) -> bool {
         let mut buf = self.take_read_buf();
         let n = buf.fill(bytes);
-        self.input.rx.memory.copied += n as u64;
+        self.input.rx.memory.copied_bytes += n as u64;
         self.handle_read(buf, n, now);
         n == bytes.len()
     }
 
-    /// Returns whether a buffer may be lent before bytes are available. Otherwise wait for readiness first.
+    /// Returns whether a buffer may be lent before the socket is readable. If not, wait for that first.
     ///
-    /// True if a message has started, if the connection keeps its window anyway, or if it
-    /// [discards](super::Lifecycle::discards_input) input, which is read in pieces of the same size.
+    /// A buffer may be lent if a message has started, if the connection keeps its buffer for small messages
+    /// anyway, or if it [discards input](super::Lifecycle::discards_input).
     #[inline]
     pub fn may_wait_with_buf(&self) -> bool {
         self.input.rx.is_mid_message() || self.input.rx.window.may_keep || self.lifecycle.discards_input()
     }
 
-    /// Takes the buffer back with `n` more bytes. If `n` is 0, the buffer is only returned.
+    /// Takes back a lent buffer into which `n` more bytes were read. `n` may be 0.
     #[inline]
     pub fn handle_read(&mut self, buf: ReadBuf, n: usize, now: Instant) {
         self.input.rx.handle_read(buf, n);
@@ -85,18 +86,18 @@ impl Connection {
         self.read_ended(self.lifecycle.write_end.map_or(CloseReason::Eof, |(reason, _)| reason), now);
     }
 
-    /// Handles that reading failed. The connection closes after the messages received before.
+    /// Handles a failure to read. The connection is closed when all messages received before are processed.
     #[cold]
     pub fn handle_read_error(&mut self, error: &io::Error, now: Instant) {
-        let refused = error.get_ref().and_then(|source| source.downcast_ref::<PeerRefusal>());
-        let reason = refused.map_or_else(
+        let refusal = error.get_ref().and_then(|source| source.downcast_ref::<PeerRefusal>());
+        let reason = refusal.map_or_else(
             || CloseReason::Io(IoFailure::from(error)),
-            |refused| CloseReason::Refused(*refused),
+            |refusal| CloseReason::Refused(*refusal),
         );
         self.read_ended(reason, now);
     }
 
-    /// Handles that writing failed. Reading goes on for the linger timeout, in case of a CloseConnection.
+    /// Handles a failure to write. Reading continues for the linger timeout, to find a CloseConnection.
     #[cold]
     pub fn handle_write_error(&mut self, error: &io::Error, now: Instant) {
         self.clock.now = now;
@@ -122,17 +123,17 @@ impl Connection {
                 self.lifecycle.read_end.get_or_insert(reason);
             }
             Phase::Finishing { reason, .. } if self.output.tx.backlog() > 0 => {
-                self.lifecycle.phase = Phase::Finishing { reason, eof: true };
+                self.lifecycle.phase = Phase::Finishing { reason, peer_ended: true };
             }
             Phase::Finishing { reason, .. } | Phase::Lingering { reason, .. } => self.abort(reason),
             Phase::Closed { .. } => {}
         }
     }
 
-    /// Returns whether the peer has to wait. A side that awaits replies never stops reading.
+    /// Returns whether the peer's requests must wait. A side that awaits replies must not stop reading.
     #[inline]
     pub(super) fn is_held(&self) -> bool {
-        // A request being served may need the rest of its payload, which may follow other requests.
+        // The rest of the payload of a request that is being served may follow other requests.
         let is_streaming = self.input.rx.stream.is_active() && !self.input.rx.stream.awaits_reader();
         self.is_over_budget() && !self.requests.refuses_excess && self.calls.pending() == 0 && !is_streaming
     }
@@ -142,7 +143,7 @@ impl Connection {
         self.serving.len() >= self.requests.granted || self.output.is_backed_up()
     }
 
-    /// Returns whether another request may be handed out before one is finished.
+    /// Returns whether fewer requests are being served than `Limits::max_requests`.
     #[inline]
     pub fn may_hand_out_request(&self) -> bool {
         self.serving.len() < self.limits.max_requests
@@ -163,9 +164,9 @@ impl Connection {
                 }
             }
             self.input.rx.memory.urgent = self.calls.pending() > 0;
-            // While a message is streamed, other messages wait until its payload is taken.
-            let held = self.input.streamed.is_some() && self.input.rx.stream.delays_messages();
-            match if held { Ok(None) } else { self.input.rx.peek() } {
+            // While the payload of a message is streamed, other messages may have to wait until it is taken.
+            let is_blocked = self.input.streamed.is_some() && self.input.rx.stream.blocks_messages();
+            match if is_blocked { Ok(None) } else { self.input.rx.peek() } {
                 Ok(Some(_)) if self.input.awaits_end() => break,
                 Ok(Some(header)) if self.requests.refuses_excess && self.suspend_oneway(&header) => {
                     return None;
@@ -174,26 +175,26 @@ impl Connection {
                     self.clock.first_header_deadline = None;
                     self.output.stats.messages_in += 1;
                     self.output.version = header.version;
-                    // The most frequent event is constructed in place, because moving it is slower.
+                    // The most frequent event is returned directly, because moving it is slower.
                     if header.kind == MessageType::Request {
-                        if self.input.rx.front.has_more {
+                        if self.input.rx.front.has_more_pieces {
                             match self.hand_out_first_piece(header) {
                                 Some(event) => return Some(event),
                                 None => continue,
                             }
                         }
                         if let Some(head) = self.admit_request(header, None) {
-                            let streams = self.input.rx.front.streams;
+                            let streams = self.input.rx.front.is_streamed;
                             return Some(self.hand_out(header, None, head, streams));
                         }
                         continue;
                     }
                     let event = match header.kind {
-                        MessageType::Reply if self.input.rx.front.has_more => {
+                        MessageType::Reply if self.input.rx.front.has_more_pieces => {
                             self.hand_out_first_piece(header)
                         }
                         MessageType::Reply => {
-                            let streams = self.input.rx.front.streams;
+                            let streams = self.input.rx.front.is_streamed;
                             self.handle_reply(header, None, streams)
                         }
                         _ => self.handle_other(header),
@@ -212,7 +213,7 @@ impl Connection {
                     }
                     self.finish_processing();
                     match self.lifecycle.read_end {
-                        Some(reason) if !self.input.rx.memory.starved && !held => self.abort(reason),
+                        Some(reason) if !self.input.rx.memory.starved && !is_blocked => self.abort(reason),
                         _ => break,
                     }
                 }
@@ -226,8 +227,8 @@ impl Connection {
     #[inline]
     fn finish_processing(&mut self) {
         if self.input.streamed.is_some() && self.input.rx.stream.awaits_reader() {
-            // Data in a lent buffer cannot be split into messages until the reader returns it.
-            self.input.has_unprocessed = self.input.rx.stream.delays_messages();
+            // Received bytes cannot be split into messages until the reader of the stream returns them.
+            self.input.has_unprocessed = self.input.rx.stream.blocks_messages();
             return self.clock.suspend_message_timeout();
         }
         if self.clock.first_header_deadline.is_some() && self.input.rx.has_header() {
@@ -237,7 +238,7 @@ impl Connection {
         self.close_after_last_bytes();
         let may_wait = self.calls.pending() == 0 && self.lifecycle.read_end.is_none();
         self.input.limit_memory(self.output.stats.messages_in, may_wait);
-        // The pieces of a stream share one timeout.
+        // All pieces of a stream have the same timeout.
         let count = match &self.input.streamed {
             Some(streamed) if self.input.rx.stream.is_active() => streamed.messages_before,
             _ => self.output.stats.messages_in,
@@ -245,8 +246,8 @@ impl Connection {
         self.clock.update_message(self.input.rx.is_mid_message() && !self.input.rx.memory.starved, count);
     }
 
-    /// Decodes the header of a request: of `joined` if it was received in fragments, otherwise of the peeked
-    /// message. Returns `None` if the request is dropped or refused.
+    /// Decodes the header of a request. `joined` is a request that was received in fragments; `None` means
+    /// the message at the front of the input. Returns `None` if the request is not handed out, or not yet.
     #[inline]
     pub(super) fn admit_request(
         &mut self,
@@ -254,13 +255,13 @@ impl Connection {
         joined: Option<&JoinedMessage>,
     ) -> Option<RequestHead> {
         let bytes = message_bytes(joined, &self.input.rx);
-        if !self.lifecycle.accepts_requests() && !self.oneways.accepts(&self.lifecycle, &header, bytes)
-            || !self.accept_requests
+        if !self.lifecycle.hands_out_requests() && !self.oneways.accepts(&self.lifecycle, &header, bytes)
+            || !self.accepts_requests
             || header.more_fragments
-            || (bytes.len() + self.input.rx.coming() != HEADER_LEN + header.size as usize
+            || (bytes.len() + self.input.rx.streamed_rest() != HEADER_LEN + header.size as usize
                 && bytes.len() + self.input.rx.len_outside_control() != HEADER_LEN + header.size as usize)
             || self.serving.len() >= self.requests.granted
-            // Bytes lent to a writer do not count, because they may be written already.
+            // Bytes that are lent to a writer do not count, because they may have been written.
             || self.output.is_backed_up() && self.output.exceeded_limit_unlent().is_some()
         {
             self.handle_unusual_request(header, joined);
@@ -272,6 +273,7 @@ impl Connection {
         }
     }
 
+    /// Returns the event for an admitted request. `streams` is true if the rest of its payload is a stream.
     #[inline]
     pub(super) fn hand_out(
         &mut self,
@@ -282,14 +284,14 @@ impl Connection {
     ) -> Event {
         self.clock.discount_control_message();
         let token = self.serving.insert(head.id, head.response.expects_reply());
-        let settings = self.peer.message_settings(&self.limits, self.input.rx.deposits);
-        let coming = if streams {
+        let settings = self.peer.message_settings(&self.limits, self.input.rx.deposits_enabled);
+        let stream_len = if streams {
             self.input.begin_streamed(token, &header, head.id, self.output.stats.messages_in)
         } else {
             0
         };
         let message = joined.unwrap_or_else(|| self.input.rx.take_joined());
-        Event::Request(IncomingRequest::new(header, message, head, token, settings, coming))
+        Event::Request(IncomingRequest::new(header, message, head, token, settings, stream_len))
     }
 
     /// Decodes a request header that differs from the last one. Returns `None` if the request is refused.
@@ -309,16 +311,17 @@ impl Connection {
         };
         let refused = match decoded {
             Ok(mut head) => match self.peer.apply_contexts(&header, &message) {
-                Ok(RequestContexts { announces, asks_for_reference, is_glassfish }) => {
+                Ok(RequestContexts { has_new_listen_points, asks_for_reference, is_glassfish }) => {
                     if is_glassfish {
-                        self.limit_fragment_size(GLASSFISH_FRAGMENT);
+                        self.limit_fragment_size(GLASSFISH_FRAGMENT_SIZE);
                     }
-                    (head.announces, head.asks_for_reference) = (announces, asks_for_reference);
+                    head.has_new_listen_points = has_new_listen_points;
+                    head.asks_for_reference = asks_for_reference;
                     if let Some(head) = self.input.rx.first_blocks(&header, &message) {
                         self.input.rx.expect_blocks(head);
                     }
                     if asks_for_reference {
-                        // Not remembered, so that this context is processed again if the request is repeated.
+                        // It is not remembered, so that the context in the next request is processed too.
                         self.peer.last_head.forget();
                     } else {
                         self.peer.last_head.remember(&header, &head, &message);
@@ -336,7 +339,7 @@ impl Connection {
         None
     }
 
-    /// Handles a Reply or LocateReply. `streams` is true if its payload is a stream.
+    /// Handles a Reply or LocateReply. `streams` is true if the rest of its payload is a stream.
     #[inline]
     pub(super) fn handle_reply(
         &mut self,
@@ -348,7 +351,7 @@ impl Connection {
             self.handle_first_piece(header);
             return None;
         }
-        let settings = self.peer.message_settings(&self.limits, self.input.rx.deposits);
+        let settings = self.peer.message_settings(&self.limits, self.input.rx.deposits_enabled);
         let head = match ReplyHead::decode(&header, message_bytes(joined.as_ref(), &self.input.rx)) {
             Ok(head) => head,
             Err(error) => {
@@ -356,7 +359,7 @@ impl Connection {
                 return self.bad_reply(header, &bytes, error);
             }
         };
-        let coming = if streams {
+        let stream_len = if streams {
             self.input.begin_streamed_reply(&header, head.id, &self.calls, self.output.stats.messages_in)
         } else {
             0
@@ -367,20 +370,20 @@ impl Connection {
         {
             rx.expect_blocks(head);
         }
-        let whole = joined.is_none();
+        let is_at_front = joined.is_none();
         let answered = calls.answer(head.id, header.kind == MessageType::LocateReply, || {
             let message = joined.unwrap_or_else(|| rx.take_joined());
-            Ok(Reply::new(header, message, head, settings, coming))
+            Ok(Reply::new(header, message, head, settings, stream_len))
         });
         match answered {
             Some(call) => {
-                if !self.lifecycle.accepts_requests() {
+                if !self.lifecycle.hands_out_requests() {
                     self.continue_closing();
                 }
                 Some(Event::Reply(call))
             }
             None => {
-                if whole {
+                if is_at_front {
                     self.input.rx.drop_front();
                 }
                 self.ignore_stray()

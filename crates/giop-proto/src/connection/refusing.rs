@@ -1,4 +1,4 @@
-//! Requests that are refused with an exception or dropped instead of being handed out.
+//! Requests that are not handed out, but refused with an exception or dropped.
 
 use giop_codec::Version;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
@@ -21,34 +21,41 @@ impl Connection {
         Refusal { connection: self, header }
     }
 
-    /// Returns whether this side is closing and still awaits replies.
     pub(super) fn awaits_replies(&self) -> bool {
         self.lifecycle.may_queue() && self.calls.pending() > 0
     }
 }
 
 impl Refusal<'_> {
-    /// Drops a request that was received while this side is closing. CloseConnection informs the peer that it
-    /// was not executed, but is sent only after this side has received its own replies. If both sides waited
-    /// for that, neither would end. Therefore the request is refused immediately if this side awaits replies.
+    /// Drops a request that was received while this side is closing.
+    ///
+    /// CloseConnection will inform the peer that the request was not executed, but it is sent only after this
+    /// side has received its own replies. If both sides are closing, each would wait for the other. Therefore
+    /// the request is refused immediately if this side awaits replies.
     #[cold]
     pub(super) fn while_closing(&mut self, id: RequestId, response: ResponseFlags) {
-        self.connection.output.stats.dropped += 1;
+        self.connection.output.stats.requests_dropped += 1;
         if self.connection.awaits_replies() && response.expects_reply() {
-            self.connection.output.refuse(id, self.header.version, &closing(), self.connection.clock.now);
+            self.connection.output.refuse(
+                id,
+                self.header.version,
+                &closing_exception(),
+                self.connection.clock.now,
+            );
             self.close_if_unread();
         }
     }
 
-    /// Drops a LocateRequest while this side is closing. Earlier versions than 1.2 have no suitable refusal.
+    /// Drops a LocateRequest that was received while this side is closing. If this side awaits replies, the
+    /// LocateRequest is refused immediately, as a request is. Before GIOP 1.2, there is no suitable refusal.
     #[cold]
     pub(super) fn locate_while_closing(&mut self, id: RequestId) {
-        self.connection.output.stats.dropped += 1;
+        self.connection.output.stats.requests_dropped += 1;
         if self.connection.awaits_replies() && self.header.version >= Version::V1_2 {
             self.connection.output.refuse_locate(
                 id,
                 self.header.version,
-                &closing(),
+                &closing_exception(),
                 self.connection.clock.now,
             );
             self.close_if_unread();
@@ -63,19 +70,20 @@ impl Refusal<'_> {
         }
     }
 
-    /// Refuses a request with an invalid header. Its id is known only in GIOP 1.2, where it comes first.
+    /// Refuses a request with an invalid header. If the header does not decode, the id is known only in GIOP
+    /// 1.2, where it comes first. Without the id, the connection is closed.
     #[cold]
     pub(super) fn bad_header(&mut self, bytes: &[u8], error: RequestError) {
         match error {
             RequestError::Refused(id, response, exception) => {
                 if exception.kind == SystemExceptionKind::ObjectNotExist {
-                    self.connection.output.stats.limits.hit(Limit::Count); // the key is too long
+                    self.connection.output.stats.limit_hits.hit(Limit::Count); // the key is too long
                 }
                 self.with_exception(id, response, &exception);
             }
             RequestError::Header(error) => match early_id(&self.header, bytes) {
                 Some((id, response)) => {
-                    self.connection.output.stats.limits.hit_by(&error);
+                    self.connection.output.stats.limit_hits.hit_by(&error);
                     let exception = error.system(CompletionStatus::No);
                     self.with_exception(id, response, &exception);
                 }
@@ -84,17 +92,17 @@ impl Refusal<'_> {
         }
     }
 
+    /// Refuses a GIOP 1.2 request of `size` bytes, of which only the first ones were kept.
     #[cold]
     pub(super) fn oversized(&mut self, bytes: &[u8], size: usize) {
         if let Some((id, response)) = early_id(&self.header, bytes) {
             let limit = self.connection.limits.max_message_size;
-            self.connection.output.stats.limits.hit(Limit::MessageSize);
+            self.connection.output.stats.limit_hits.hit(Limit::MessageSize);
             let exception = SystemException::imp_limit().with_source(ProtocolError::TooLarge { size, limit });
             self.with_exception(id, response, &exception);
         }
     }
 
-    /// Answers a request with an exception, unless it is a oneway.
     #[cold]
     pub(super) fn with_exception(
         &mut self,
@@ -102,17 +110,16 @@ impl Refusal<'_> {
         response: ResponseFlags,
         exception: &SystemException,
     ) {
-        self.connection.output.stats.refused += 1;
+        self.connection.output.stats.requests_refused += 1;
         if response.expects_reply() {
             self.connection.output.refuse(id, self.header.version, exception, self.connection.clock.now);
             self.close_if_unread();
         }
     }
 
-    /// Closes the connection if its peer does not read the refusals.
     fn close_if_unread(&mut self) {
         if self.connection.output.control_backlog > self.connection.limits.max_backlog {
-            self.connection.output.stats.limits.hit(Limit::Backlog);
+            self.connection.output.stats.limit_hits.hit(Limit::Backlog);
             self.connection.abort(CloseReason::Unread(self.connection.limits.max_backlog));
         }
     }
@@ -128,7 +135,7 @@ fn early_id(header: &MessageHeader, bytes: &[u8]) -> Option<(RequestId, Response
     Some((id, if flags & 1 == 1 { ResponseFlags::Target } else { ResponseFlags::None }))
 }
 
-fn closing() -> SystemException {
+fn closing_exception() -> SystemException {
     SystemException::transient()
         .with_minor(minor::TRANSIENT_DISCARDED)
         .with_reason("the connection is being closed")

@@ -1,4 +1,4 @@
-//! Serving: replies to the peer's requests.
+//! Replies to the peer's requests.
 
 use giop_codec::Version;
 use giop_codec::cdr::Encoder;
@@ -22,7 +22,7 @@ impl Connection {
         ServedRequest { connection: self, token }
     }
 
-    /// Answers a LocateRequest.
+    /// Queues the reply to a LocateRequest: a whole message. The encoder is left empty.
     pub fn send_locate_reply(&mut self, message: &mut Encoder) {
         if self.lifecycle.may_queue() {
             self.output.queue_answer(message, self.clock.now);
@@ -31,23 +31,24 @@ impl Connection {
         }
     }
 
-    /// Returns the number of requests being served.
+    /// Returns the number of requests that are being served.
     #[inline]
-    pub fn serving(&self) -> usize {
+    pub fn serving_count(&self) -> usize {
         self.serving.len()
     }
 }
 
 impl ServedRequest<'_> {
-    /// Ends the request with its reply: a whole message from its message header on. It is dropped if the
-    /// request was cancelled or the connection is closed. The encoder is left empty, in the same byte order
-    /// and version.
+    /// Ends the request with its reply: a whole message with its header. The reply is dropped if the request
+    /// was cancelled or the connection is closed. The encoder is left empty, in the same byte order and
+    /// version.
     #[inline]
     pub fn send_reply(&mut self, message: &mut Encoder) {
         if self.connection.serving.finish(self.token) && self.connection.lifecycle.may_queue() {
-            let cut = self.connection.output.fragment_queue.cuts(message.version(), message.len());
-            if cut && self.connection.output.queue_in_pieces(None, message) {
-                self.connection.feed();
+            let is_fragmented =
+                self.connection.output.fragment_queue.is_fragmented(message.version(), message.len());
+            if is_fragmented && self.connection.output.queue_in_pieces(None, message) {
+                self.connection.queue_pieces();
             } else {
                 self.connection.output.queue_answer(message, self.connection.clock.now);
             }
@@ -61,7 +62,7 @@ impl ServedRequest<'_> {
     #[cold]
     pub fn refuse(&mut self, version: Version, exception: &SystemException) {
         let id = self.connection.serving.id(self.token);
-        self.connection.output.stats.limits.hit(Limit::Pool);
+        self.connection.output.stats.limit_hits.hit(Limit::Pool);
         if self.connection.serving.finish(self.token)
             && self.connection.lifecycle.may_queue()
             && let Some(id) = id
@@ -71,8 +72,7 @@ impl ServedRequest<'_> {
         self.release();
     }
 
-    /// Acknowledges the receipt of a oneway, by a reply as for [`send_reply`](Self::send_reply). The request
-    /// and its payload continue, and must be ended by [`finish`](Self::finish).
+    /// Acknowledges a oneway by a reply, as by [`send_reply`](Self::send_reply). The request does not end.
     pub fn acknowledge(&mut self, message: &mut Encoder) {
         if self.connection.serving.acknowledge(self.token) && self.connection.lifecycle.may_queue() {
             self.connection.output.queue_answer(message, self.connection.clock.now);
@@ -92,13 +92,13 @@ impl ServedRequest<'_> {
     fn release(&mut self) {
         if self.connection.input.streamed.is_some_and(|streamed| !streamed.is_opened) {
             let loan = self.connection.stream(self.token).abandon();
-            debug_assert!(loan.is_none(), "nothing was lent");
+            debug_assert!(loan.is_none(), "nothing is lent before the stream is opened");
         }
         self.connection.clock.is_active_outdated = true;
         if self.connection.requests.share.has_surplus(self.connection.serving.len()) {
             self.connection.requests.give_back(self.connection.serving.len(), &self.connection.limits);
         }
-        if !self.connection.lifecycle.accepts_requests() {
+        if !self.connection.lifecycle.hands_out_requests() {
             self.connection.continue_closing();
         }
     }

@@ -1,4 +1,4 @@
-//! Streams: payloads of requests and replies that were handed out before their payload was received.
+//! Streams: the payloads of requests and replies that are handed out before their payload is received.
 
 use std::time::Instant;
 
@@ -18,9 +18,9 @@ use crate::serving::ServeToken;
 /// The message whose payload is a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamOf {
-    /// A request that is being served: its last argument.
+    /// A request that is being served. The stream is its last argument.
     Request(ServeToken),
-    /// The reply to a call of this side: its results.
+    /// The reply to a call of this side. The stream is its results.
     Reply(CallId),
 }
 
@@ -39,16 +39,16 @@ impl From<CallId> for StreamOf {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IncomingPayload {
     of: StreamOf,
-    /// The id of the fragments. GIOP 1.1 has none.
+    /// The id in the fragments; `None` before GIOP 1.2, where fragments have no id.
     id: Option<RequestId>,
-    /// True if the payload will be taken. Until then it is discarded when the request ends.
+    /// True if the payload will be taken. If not, it is discarded when the request ends.
     pub(super) is_opened: bool,
     pub(super) messages_before: u64,
     deadline: Option<Instant>,
 }
 
 impl Input {
-    /// Sets the time by which the payload must be complete. Otherwise the connection is closed.
+    /// Sets the time by which the payload must have been received. If it has not, the connection is closed.
     pub fn limit_stream(&mut self, of: impl Into<StreamOf>, deadline: Instant) {
         let of = of.into();
         if let Some(streamed) = self.streamed.as_mut().filter(|streamed| streamed.of == of) {
@@ -56,7 +56,7 @@ impl Input {
         }
     }
 
-    /// Returns the number of missing bytes of the payload, or `u64::MAX` if it is not known.
+    /// Returns the number of bytes that have not been taken yet, or `u64::MAX` if it is unknown.
     pub fn stream_rest(&self, of: impl Into<StreamOf>) -> u64 {
         if self.is_stream_of(of.into()) { self.rx.stream.missing_bytes() } else { 0 }
     }
@@ -78,63 +78,62 @@ impl Input {
         self.streamed.and_then(|streamed| streamed.deadline)
     }
 
-    /// Aligns elements in chunks to eight bytes. The next byte is at offset `phase` of an element.
+    /// Aligns elements in the chunks to eight bytes in memory. The next byte has this offset in an element.
     pub fn align_stream(&mut self, of: impl Into<StreamOf>, phase: usize) {
         if self.is_stream_of(of.into()) {
             self.rx.stream.align(phase);
         }
     }
 
-    /// Returns whether the reader of the payload can take a chunk, its end, or its loan.
+    /// Returns whether the reader can take a chunk, the end of the payload, or the memory that it lent.
     pub fn has_chunk(&self) -> bool {
         self.streamed.is_some() && self.rx.stream.has_chunk()
     }
 
-    /// Takes loans that were returned after their stream was abandoned. Dropping them runs the lender's code.
+    /// Takes the loans of abandoned streams. Dropping one runs code of its lender, so do not hold locks then.
     #[inline]
     #[must_use]
     pub fn take_orphaned_loans(&mut self) -> Vec<Box<Loan>> {
         std::mem::take(&mut self.rx.stream.orphaned_loans)
     }
 
-    /// Returns whether the loan is with the reader of the socket.
+    /// Returns whether the lent memory is in use by the reader of the socket.
     #[inline]
     pub fn is_loan_being_read(&self) -> bool {
         self.rx.stream.is_lent()
     }
 
-    /// Handles that the reader of the socket will not return the loan.
+    /// Must be called if the reader of the socket will not return the lent memory.
     pub fn lose_loan(&mut self) {
         self.rx.stream.lose_loan();
     }
 
-    /// Takes back the loan.
+    /// Takes back the memory that was lent by [`IncomingStream::lend`].
     #[must_use]
     pub fn take_loan(&mut self) -> LoanReturn {
         self.rx.stream.take_loan()
     }
 
-    /// Returns the size of the largest message so far. A payload may occupy so much before it is received.
-    pub fn granted(&self) -> usize {
+    /// Returns the size of the largest message so far, which may be allocated before a payload is received.
+    pub fn largest_received_bytes(&self) -> usize {
         self.rx.memory.largest_received
     }
 
-    /// Counts bytes of a payload that were copied to their final position.
+    /// Counts bytes of a payload that the driver has copied to their final position.
     pub fn count_copied(&mut self, bytes: usize) {
-        self.rx.memory.copied += bytes as u64;
+        self.rx.memory.copied_bytes += bytes as u64;
     }
 
-    /// Updates the receiver after a fragmented GIOP 1.1 message started or ended.
+    /// Must be called after a streamed message in GIOP 1.1 fragments starts or ends, to update the receiver.
     #[cold]
     pub(super) fn update_1_1_fragments(&mut self) {
         self.rx.stream.has_1_1_fragments = self.fragments.streams_1_1_fragments();
     }
 
-    /// Opens the payload: it is kept until it is [taken](IncomingStream::take_chunk) or
-    /// [abandoned](IncomingStream::abandon), even after the reply to a request. Otherwise it is discarded
-    /// when the request ends.
+    /// Opens the payload. It is then kept until it is [taken](IncomingStream::take_chunk) or
+    /// [abandoned](IncomingStream::abandon). A payload that is not opened is discarded when the request ends.
     ///
-    /// `size` is the number of bytes, or `None` if it is not known.
+    /// `size` is the number of bytes in the payload, or `None` if it is unknown.
     pub fn open_stream(&mut self, of: impl Into<StreamOf>, size: impl Into<Option<u64>>) {
         let of = of.into();
         if let Some(streamed) = self.streamed.as_mut().filter(|streamed| streamed.of == of) {
@@ -161,7 +160,7 @@ impl Input {
         self.begin_stream_of(token.into(), id, messages_before)
     }
 
-    /// Starts the payload of a reply. Returns its missing bytes, or 0 if no such call is pending.
+    /// Like `begin_streamed`, for a reply. Returns 0 if no such call is pending.
     #[cold]
     pub(super) fn begin_streamed_reply(
         &mut self,
@@ -181,32 +180,31 @@ impl Input {
         } else if self.rx.stream.is_active() {
             self.rx.stream.size()
         } else {
-            self.rx.coming()
+            self.rx.streamed_rest()
         }
     }
 
-    /// Called after a piece of a streamed or discarded message.
     pub(super) fn update_1_1_fragments_after(&mut self, header: &MessageHeader) {
         if header.version == Version::V1_1 && !header.more_fragments {
             self.update_1_1_fragments();
         }
     }
 
-    /// Returns the number of bytes that the incomplete large message still lacks, as far as memory for them
-    /// is granted. A reader may wait until they are available. 0 if any byte should be read immediately.
+    /// Returns the missing bytes of the incomplete large message, as far as there is memory for them. A
+    /// driver may wait until so many are available. Returns 0 if the next byte should be read immediately.
     #[inline]
-    pub fn rest(&self) -> usize {
-        self.rx.rest()
+    pub fn granted_rest(&self) -> usize {
+        self.rx.granted_rest()
     }
 
-    /// Returns whether a whole message may follow the last event. If not, the request should be served before
-    /// the next event is polled, so that a large message can use the buffer that it frees.
+    /// Returns whether another whole message may already have been received. If not, the last request should
+    /// be served before more events are polled, so that the next message can use its buffer.
     #[inline]
     pub fn has_more_input(&self) -> bool {
         self.rx.may_hold_another()
     }
 
-    /// Returns whether the payload's reader must be notified of the end before anything is handed out.
+    /// Returns whether the payload has ended, but its reader has not noticed. Nothing is handed out then.
     #[inline]
     pub(super) fn awaits_end(&self) -> bool {
         self.streamed.is_some() && !self.rx.stream.is_active()
@@ -214,7 +212,7 @@ impl Input {
 
     fn abandon_stream(&mut self, streamed: IncomingPayload, now: Instant) -> Option<Box<Loan>> {
         self.streamed = None;
-        let rest = self.rx.announced();
+        let rest = self.rx.announced_size();
         let loan = self.rx.stream.drop_loan();
         self.rx.abandon_stream();
         if self.fragments.is_streamed(streamed.id) {
@@ -238,19 +236,19 @@ impl Connection {
         IncomingStream { connection: self, of: of.into() }
     }
 
-    /// Closes the connection if the payload is not complete at its deadline.
+    /// Closes the connection if the payload is not complete. Called at the deadline of the payload.
     #[cold]
     pub(super) fn expire_stream(&mut self) {
         if let Some(streamed) = &mut self.input.streamed {
             streamed.deadline = None;
         }
         if self.input.rx.stream.is_incomplete() {
-            self.output.stats.limits.hit(Limit::CallTime);
+            self.output.stats.limit_hits.hit(Limit::CallTime);
             self.abort(CloseReason::Local);
         }
     }
 
-    /// Hands out a message of which the first piece, or enough of it, has been received.
+    /// Hands out a message of which only the first piece, or enough of it, has been received.
     #[cold]
     pub(super) fn hand_out_first_piece(&mut self, header: MessageHeader) -> Option<Event> {
         let bytes = self.input.rx.front();
@@ -273,7 +271,7 @@ impl Connection {
         event
     }
 
-    /// Hands out the start of a message. The rest is discarded unless the payload is opened.
+    /// Hands out the start of a message. The rest becomes its stream.
     fn hand_out_start(&mut self, header: MessageHeader, joined: Option<JoinedMessage>) -> Option<Event> {
         if header.kind == MessageType::Reply {
             return self.handle_reply(header, joined, true);
@@ -282,7 +280,7 @@ impl Connection {
         Some(self.hand_out(header, joined, head, true))
     }
 
-    /// Hands out the joined part of a message, if it is large enough. The rest is its stream.
+    /// Hands out the joined pieces of a message, if they are large enough. The rest is its stream.
     #[cold]
     pub(super) fn hand_out_if_ready(&mut self, id: Option<RequestId>) -> Option<Event> {
         if self.input.rx.stream.is_active() || self.input.fragments.is_ready(id, 0) != Some(true) {
@@ -292,7 +290,7 @@ impl Connection {
         self.hand_out_joined(header, joined, id, 0, true)
     }
 
-    /// Hands out the joined part of a message, with the received part of the current fragment.
+    /// Hands out the joined pieces of a message, with the received part of the current fragment.
     #[cold]
     pub(super) fn hand_out_before_piece(
         &mut self,
@@ -329,14 +327,14 @@ impl Connection {
 }
 
 impl IncomingStream<'_> {
-    /// Takes the next bytes of the payload, up to 256 KiB. If there are none, more are read. After bytes or
-    /// the end were taken, check whether the connection [must be read](Connection::wants_read).
+    /// Takes the next bytes of the payload, up to 256 KiB. If there are none, allows reading more. Then the
+    /// driver must check whether the connection [must be read](Connection::wants_read).
     pub fn take_chunk(&mut self, now: Instant) -> Chunk {
         self.connection.clock.now = now;
         self.take(true)
     }
 
-    /// Takes the next bytes if they have been received. Reads nothing.
+    /// Takes the next bytes if they have been received. Does not allow the connection to read more.
     pub fn take_ready_chunk(&mut self) -> Chunk {
         self.take(false)
     }
@@ -353,13 +351,12 @@ impl IncomingStream<'_> {
         chunk
     }
 
-    /// Lends memory into which the next bytes of the payload are read. [`take_loan`](Input::take_loan)
-    /// returns it when it is full, when other bytes must be [taken](Self::take_ready_chunk) first, or when no
-    /// more follow.
+    /// Lends memory into which the next bytes are read. [`take_loan`](Input::take_loan) returns it when it is
+    /// full, when other bytes must be [taken](Self::take_ready_chunk) first, or when no more bytes follow.
     ///
     /// # Errors
-    /// The loan, if nothing can be read into it. Then take the [next chunk](Self::take_ready_chunk). If that
-    /// is pending, the payload can only be taken in chunks.
+    /// Returns the loan if nothing can be read into it. In that case, take the [next
+    /// chunk](Self::take_ready_chunk). If that is [pending](Chunk), the payload can only be taken in chunks.
     pub fn lend(&mut self, loan: Box<Loan>, now: Instant) -> Result<(), Box<Loan>> {
         self.connection.clock.now = now;
         if !self.connection.input.is_stream_of(self.of) {
@@ -368,8 +365,8 @@ impl IncomingStream<'_> {
         self.connection.input.rx.stream.lend(loan)
     }
 
-    /// Discards the rest of the payload; the connection continues. Returns the loan to be dropped. If the
-    /// reader of the socket has it, [`take_orphaned_loans`](Input::take_orphaned_loans) returns it later.
+    /// Discards the rest of the payload. The connection continues. Returns the lent memory to be dropped, or
+    /// [`take_orphaned_loans`](Input::take_orphaned_loans) does later, if it is being read into.
     pub fn abandon(&mut self) -> Option<Box<Loan>> {
         let streamed = self.connection.input.streamed.filter(|streamed| streamed.of == self.of)?;
         let loan = self.connection.input.abandon_stream(streamed, self.connection.clock.now);

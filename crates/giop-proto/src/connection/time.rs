@@ -8,28 +8,28 @@ use crate::error::{CloseReason, SlowPeer};
 use crate::hits::Limit;
 use crate::limits::{Limits, Role, later};
 
-/// The time for which an inactive connection keeps its empty read window and its empty batches.
+/// The time for which an inactive connection keeps empty buffers for reuse.
 const KEEP_MEMORY: Duration = Duration::from_secs(1);
 
 /// The time after which a connection asks the pool for memory again.
 const RETRY_MEMORY: Duration = Duration::from_millis(5);
 
+/// The times of a connection, except those of the output. It never reads a clock itself.
 #[derive(Debug)]
 pub(super) struct Clock {
-    /// The most recent time that the driver passed.
     pub(super) now: Instant,
     last_active: Instant,
-    /// True if something happened after `last_active` at an unknown time.
+    /// True if there was activity after `last_active` at an unknown time.
     pub(super) is_active_outdated: bool,
     idle_timeout: Duration,
     pub(super) first_header_deadline: Option<Instant>,
-    /// The number of messages before the incomplete message, and the time since when it is incomplete.
+    /// The number of messages before the incomplete message, and the time at which it began.
     incomplete_message: Option<(u64, Instant)>,
-    /// The time since when the peer is not responsible for the delay of the incomplete message.
+    /// The time from which the peer is not responsible for the delay of the incomplete message.
     paused_since: Option<Instant>,
-    /// True if the time in `incomplete_message` is an estimate, which is too early.
+    /// True if the time in `incomplete_message` is an estimate that is too early.
     is_message_estimated: bool,
-    /// The second in which control messages are counted, and the count.
+    /// The start of the second in which control messages are counted, and their number.
     control_messages: (Instant, u32),
 }
 
@@ -55,12 +55,12 @@ impl Clock {
         self.is_active_outdated = false;
     }
 
-    /// Called when all of `count` messages are processed. `incomplete` is true if a further one has started.
+    /// Called when `count` messages are processed. `has_incomplete`: another one has started.
     #[inline]
-    pub(super) fn update_message(&mut self, incomplete: bool, count: u64) {
+    pub(super) fn update_message(&mut self, has_incomplete: bool, count: u64) {
         let paused_since = self.paused_since.take();
         match &mut self.incomplete_message {
-            _ if !incomplete => self.incomplete_message = None,
+            _ if !has_incomplete => self.incomplete_message = None,
             Some((before, since)) if *before == count => {
                 if let Some(at) = paused_since {
                     *since += self.now.saturating_duration_since(at);
@@ -73,24 +73,24 @@ impl Clock {
         }
     }
 
-    /// Suspends the timeout until [`update_message`](Self::update_message): the reader must take data first.
+    /// Suspends the timeout of the incomplete message, because the reader of a stream must take data first.
     #[cold]
     pub(super) fn suspend_message_timeout(&mut self) {
         self.paused_since.get_or_insert(self.now);
     }
 
-    /// Called when the connection is not read, so that the peer is not responsible for missing data.
+    /// Called when the connection is not read, because the peer is then not responsible for missing data.
     #[inline]
     pub(super) fn stop_message_timeout(&mut self) {
         (self.incomplete_message, self.paused_since) = (None, None);
         self.is_active_outdated = true;
     }
 
-    /// Returns the time at which the connection is closed unless the incomplete messages grow.
+    /// Returns the time at which the connection is closed unless more of the incomplete messages is received.
     fn message_deadline(&self, input: &Input, limits: &Limits) -> Option<Instant> {
         let incomplete_message = self.incomplete_message.filter(|_| self.paused_since.is_none());
         let whole =
-            incomplete_message.map(|(_, since)| later(since, limits.message_time(input.rx.announced())));
+            incomplete_message.map(|(_, since)| later(since, limits.message_time(input.rx.announced_size())));
         if input.fragments.is_empty() {
             whole
         } else {
@@ -98,7 +98,7 @@ impl Clock {
         }
     }
 
-    /// Counts a message that is no request. Returns whether there were too many in this second.
+    /// Counts a CancelRequest, LocateRequest or unexpected message. Returns whether they are too many.
     pub(super) fn count_control_message(&mut self, limit: u32) -> bool {
         let (since, count) = &mut self.control_messages;
         if self.now.saturating_duration_since(*since) >= Duration::from_secs(1) {
@@ -108,21 +108,21 @@ impl Clock {
         *count > limit
     }
 
-    /// Permits one more control message because of a request.
+    /// Permits one more control message in this second, because a request was received.
     #[inline]
     pub(super) fn discount_control_message(&mut self) {
         self.control_messages.1 = self.control_messages.1.saturating_sub(1);
     }
 }
 
-/// The time for which the socket accepts too little of the queued data.
+/// A measurement of the time for which the socket has accepted too little of the queued data.
 #[derive(Debug)]
 pub(super) struct WriteTimer {
-    /// The time since when the socket accepts nothing, or too little.
+    /// The start of this time; `None` if nothing is queued.
     since: Option<Instant>,
-    /// True if `since` is an estimate, which is too early.
+    /// True if `since` is an estimate that is too early.
     is_estimated: bool,
-    /// Bytes per second that the peer must accept. `None`: any number.
+    /// The number of bytes per second that the peer must accept. `None` means that any number suffices.
     min_rate: Option<usize>,
 }
 
@@ -140,15 +140,15 @@ impl WriteTimer {
         }
     }
 
-    pub(super) fn stop_unless(&mut self, backlog: bool) {
-        if !backlog {
+    pub(super) fn stop_unless(&mut self, has_backlog: bool) {
+        if !has_backlog {
             self.since = None;
         }
     }
 
     #[inline]
-    pub(super) fn record_write(&mut self, now: Instant, bytes: u64, backlog: bool) {
-        if !backlog {
+    pub(super) fn record_write(&mut self, now: Instant, bytes: u64, has_backlog: bool) {
+        if !has_backlog {
             self.since = None;
         } else if self.is_estimated {
             self.since = Some(now);
@@ -158,8 +158,8 @@ impl WriteTimer {
         self.is_estimated = false;
     }
 
-    /// Returns the new value of `since` after `bytes` more bytes. It advances by the time that they need at
-    /// the minimum rate, so that a peer gains nothing by accepting a byte now and then.
+    /// Returns the new value of `since` after the peer has accepted `bytes` more bytes. It advances by their
+    /// time at the minimum rate, so that a peer gains little by accepting a byte now and then.
     #[cold]
     fn advanced_since(&self, since: Instant, bytes: u64, now: Instant) -> Instant {
         match self.min_rate {
@@ -180,8 +180,7 @@ impl WriteTimer {
 
 impl Connection {
     /// Returns the time at which [`handle_timeout`](Self::handle_timeout) must be called next. It may be too
-    /// early, but never too late. Because it changes with every event, a driver keeps one timer, and asks
-    /// again when the timer expires.
+    /// early, but never too late. A driver should keep one timer, and call this when the timer expires.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let clock = &self.clock;
         match self.lifecycle.phase {
@@ -210,7 +209,7 @@ impl Connection {
         self.clock.idle_timeout = timeout;
     }
 
-    /// Returns whether nothing was received or sent for a second, so that memory kept for reuse is freed.
+    /// Returns whether nothing was received or sent for a second, so that idle memory should be freed.
     pub fn is_quiet(&self) -> bool {
         !self.clock.is_active_outdated && self.clock.last_active + KEEP_MEMORY <= self.clock.now
     }
@@ -227,7 +226,7 @@ impl Connection {
         }
         if let Phase::Lingering { reason, until } = self.lifecycle.phase {
             if until <= now {
-                self.output.stats.limits.hit(Limit::Linger);
+                self.output.stats.limit_hits.hit(Limit::Linger);
                 self.abort(reason);
             }
             return;
@@ -237,7 +236,7 @@ impl Connection {
         }
         if self.input.rx.memory.starved {
             if self.input.retry_memory(self.output.stats.messages_in) {
-                self.output.stats.limits.hit(Limit::Pool);
+                self.output.stats.limit_hits.hit(Limit::Pool);
             }
             self.clock.stop_message_timeout();
         } else if self.keeps_memory() && self.clock.last_active + KEEP_MEMORY <= now {
@@ -247,40 +246,41 @@ impl Connection {
                 self.requests.give_back(self.serving.len(), &self.limits);
             }
         }
-        let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        if due(self.output.timer.deadline(&self.limits)) {
-            return self.end_slow(SlowPeer::Write);
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if is_due(self.output.timer.deadline(&self.limits)) {
+            return self.close_slow_peer(SlowPeer::Write);
         }
         if !matches!(self.lifecycle.phase, Phase::Open | Phase::Draining { .. }) {
             return;
         }
-        if due(self.calls.earliest_deadline()) {
+        if is_due(self.calls.earliest_deadline()) {
             self.expire_calls(now);
             self.continue_closing();
         }
-        if due(self.input.stream_deadline()) {
+        if is_due(self.input.stream_deadline()) {
             self.expire_stream();
         }
         if let Some((reason, until)) = self.lifecycle.write_end
             && until <= now
         {
             self.abort(reason);
-        } else if due(self.clock.first_header_deadline) {
-            self.end_slow(SlowPeer::FirstHeader);
-        } else if due(self.clock.message_deadline(&self.input, &self.limits)) {
-            self.end_slow(SlowPeer::Message);
+        } else if is_due(self.clock.first_header_deadline) {
+            self.close_slow_peer(SlowPeer::FirstHeader);
+        } else if is_due(self.clock.message_deadline(&self.input, &self.limits)) {
+            self.close_slow_peer(SlowPeer::Message);
         } else if self.is_idle() && later(self.clock.last_active, self.clock.idle_timeout) <= now {
-            self.close_because(CloseReason::Idle, now);
+            self.close_with_reason(CloseReason::Idle, now);
         }
     }
 
-    pub(super) fn end_slow(&mut self, which: SlowPeer) {
+    /// Closes the connection, because the peer takes too long for this action.
+    pub(super) fn close_slow_peer(&mut self, which: SlowPeer) {
         if !matches!(self.lifecycle.phase, Phase::Closed { .. }) {
             let reason = match self.lifecycle.phase {
                 Phase::Finishing { reason, .. } => reason,
                 _ => CloseReason::SlowPeer(which),
             };
-            self.output.stats.limits.hit(match which {
+            self.output.stats.limit_hits.hit(match which {
                 SlowPeer::FirstHeader => Limit::FirstHeader,
                 SlowPeer::Message => Limit::MessageTime,
                 SlowPeer::Write => Limit::WriteTime,
@@ -300,6 +300,7 @@ impl Connection {
             && self.input.streamed.is_none()
     }
 
+    /// Returns whether the connection keeps resources that it should release when it is inactive.
     fn keeps_memory(&self) -> bool {
         self.input.rx.window.may_keep
             || self.output.tx.holds_memory()

@@ -1,4 +1,4 @@
-//! Less frequent messages: fragments, CancelRequests, LocateRequests, closing messages, and refused requests.
+//! Less frequent messages, and requests that are not handed out immediately.
 
 use bytes::Bytes;
 use giop_codec::giop::{MessageHeader, MessageType, RequestId};
@@ -12,11 +12,10 @@ use crate::frame::{HEADER_LEN, JoinedMessage, first_word};
 use crate::hits::Limit;
 use crate::message::{IncomingLocate, RequestHead};
 
-/// The size in bytes of fragments to GlassFish, which rejects messages of over 256,000 bytes.
-pub const GLASSFISH_FRAGMENT: usize = 64 << 10;
+/// The size in bytes of fragments for GlassFish, which rejects messages of more than 256,000 bytes.
+pub const GLASSFISH_FRAGMENT_SIZE: usize = 64 << 10;
 
 impl Connection {
-    /// Handles any message except a Request or Reply.
     #[cold]
     pub(super) fn handle_other(&mut self, header: MessageHeader) -> Option<Event> {
         if header.more_fragments && header.kind != MessageType::Fragment {
@@ -38,17 +37,17 @@ impl Connection {
         None
     }
 
-    /// Handles a request that is not handed out, or not yet.
+    /// Handles a request that is not handed out, or not yet. `joined` was received in fragments.
     #[cold]
     pub(super) fn handle_unusual_request(&mut self, header: MessageHeader, joined: Option<&JoinedMessage>) {
-        if !self.accept_requests {
+        if !self.accepts_requests {
             return self.protocol_error(ProtocolError::Unexpected(MessageType::Request));
         }
-        let whole_size = !self.input.rx.front.streams && self.input.rx.len_outside_control() == 0;
+        let is_contiguous = !self.input.rx.front.is_streamed && self.input.rx.len_outside_control() == 0;
         let bytes = match joined {
             Some(joined) => joined.bytes.clone(),
             None if header.more_fragments => return self.handle_first_piece(header),
-            None if whole_size => self.input.rx.take_front(),
+            None if is_contiguous => self.input.rx.take_front(),
             None => {
                 let start = Bytes::copy_from_slice(self.input.rx.front());
                 self.input.rx.drop_front();
@@ -56,30 +55,30 @@ impl Connection {
             }
         };
         let decoded = RequestHead::decode(&header, &bytes);
-        if !self.lifecycle.accepts_requests() && !self.oneways.accepts(&self.lifecycle, &header, &bytes) {
+        if !self.lifecycle.hands_out_requests() && !self.oneways.accepts(&self.lifecycle, &header, &bytes) {
             match decoded {
                 Ok(head) => self.refusal(header).while_closing(head.id, head.response),
-                // A request that can only be answered with an exception is refused as well.
+                // A request whose header is invalid is refused as well.
                 Err(error) if self.awaits_replies() => self.refusal(header).bad_header(&bytes, error),
-                Err(_) => self.output.stats.dropped += 1,
+                Err(_) => self.output.stats.requests_dropped += 1,
             }
             return;
         }
         let size = HEADER_LEN + header.size as usize;
-        if bytes.len() < size && whole_size {
+        if bytes.len() < size && is_contiguous {
             return self.refusal(header).oversized(&bytes, size);
         }
         match decoded {
             Ok(head) => {
                 let (limit, exception) = self.requests.overload(self.serving.len(), &self.limits);
-                self.output.stats.limits.hit(limit);
+                self.output.stats.limit_hits.hit(limit);
                 self.refusal(header).with_exception(head.id, head.response, &exception);
             }
             Err(error) => self.refusal(header).bad_header(&bytes, error),
         }
     }
 
-    /// Handles a reply whose header does not decode. Only the call with its id fails, if the id can be read.
+    /// Handles a reply with an invalid header. Only its call fails, if the id can be read.
     #[cold]
     pub(super) fn bad_reply(
         &mut self,
@@ -87,13 +86,13 @@ impl Connection {
         bytes: &[u8],
         error: DecodeError,
     ) -> Option<Event> {
-        // Before GIOP 1.2 the id of a Reply follows the part that may be invalid.
-        let early = header.kind == MessageType::LocateReply || header.version == Version::V1_2;
-        let Some(id) = first_word(header.order, bytes).filter(|_| early) else {
+        // Before GIOP 1.2, the id of a Reply follows the part that may be invalid.
+        let is_id_first = header.kind == MessageType::LocateReply || header.version == Version::V1_2;
+        let Some(id) = first_word(header.order, bytes).filter(|_| is_id_first) else {
             self.malformed(header.kind, error);
             return None;
         };
-        self.output.stats.limits.hit_by(&error);
+        self.output.stats.limit_hits.hit_by(&error);
         let failed = CallError { kind: CallErrorKind::BadReply(error), sent: SentPart::Whole };
         match self.calls.answer(id, header.kind == MessageType::LocateReply, || Err(failed)) {
             Some(call) => {
@@ -108,31 +107,31 @@ impl Connection {
     pub(super) fn handle_first_piece(&mut self, header: MessageHeader) {
         let bytes = self.input.rx.front();
         let size = HEADER_LEN + header.size as usize;
-        let oversized = bytes.len() < size;
-        let unwanted = match header.kind {
-            MessageType::Request | MessageType::LocateRequest if !self.accept_requests => {
+        let is_oversized = bytes.len() < size;
+        let is_unwanted = match header.kind {
+            MessageType::Request | MessageType::LocateRequest if !self.accepts_requests => {
                 return self.protocol_error(ProtocolError::Unexpected(header.kind));
             }
-            MessageType::Request | MessageType::LocateRequest if !self.lifecycle.accepts_requests() => {
+            MessageType::Request | MessageType::LocateRequest if !self.lifecycle.hands_out_requests() => {
                 header.kind == MessageType::LocateRequest
                     || !self.oneways.accepts(&self.lifecycle, &header, bytes)
             }
-            // The reply is no longer awaited.
+            // A reply is unwanted if its call is no longer pending.
             MessageType::Reply | MessageType::LocateReply => first_word(header.order, bytes)
                 .is_some_and(|id| header.version == Version::V1_2 && self.calls.pending_call(id).is_none()),
             _ => false,
         };
         let now = self.clock.now;
-        if oversized || unwanted {
+        if is_oversized || is_unwanted {
             let bytes = self.input.rx.take_front();
             match self.input.fragments.start(header, FirstPiece::Discarded(&bytes), now, &self.limits) {
-                Ok(()) if oversized && !unwanted => self.refusal(header).oversized(&bytes, size),
+                Ok(()) if is_oversized && !is_unwanted => self.refusal(header).oversized(&bytes, size),
                 Ok(()) => self.refusal(header).first_piece(&bytes),
                 Err(error) => self.protocol_error(error),
             }
             return;
         }
-        let streams = self.input.rx.stream.may_begin_pieces(&header, bytes);
+        let streams = self.input.rx.stream.is_first_streamed_piece(&header, bytes);
         let piece = if header.version == Version::V1_2 { self.input.rx.take_piece() } else { None };
         let started = match piece {
             Some(buffer) => {
@@ -155,8 +154,8 @@ impl Connection {
         }
     }
 
-    /// Finds the position for a partly received fragment, and returns its event, if any. Returns `None` if
-    /// the fragment has to wait for memory or for more of its bytes.
+    /// Finds the position in memory for a partly received fragment, and returns the event that results, if
+    /// any. Returns `None` if the fragment must wait for memory or for more of its bytes.
     #[cold]
     pub(super) fn place_fragment(
         &mut self,
@@ -173,17 +172,17 @@ impl Connection {
             return Some(None);
         }
         if !self.input.rx.stream.is_active()
-            && let Some(ripe) =
+            && let Some(is_ready) =
                 self.input.fragments.is_ready(id, self.input.rx.received_payload(&header).len())
         {
-            return ripe.then(|| self.hand_out_before_piece(header, id));
+            return is_ready.then(|| self.hand_out_before_piece(header, id));
         }
         self.place_other_fragment(header, id).then_some(None)
     }
 
-    /// Like `place_fragment`, for messages that are joined. Returns `false` if the fragment has to wait.
+    /// Like [`place_fragment`](Self::place_fragment), for messages that are joined. Returns `false` to wait.
     fn place_other_fragment(&mut self, header: MessageHeader, id: Option<RequestId>) -> bool {
-        // Only GIOP 1.1 fragments of discarded messages get here.
+        // The id is missing only in GIOP 1.1, and then the message is one whose rest is discarded.
         let lent = id.map(|id| (id, self.input.fragments.lend(&header, id, &self.limits)));
         match lent {
             Some((id, Ok(Some((buffer, at))))) => match self.input.rx.place(header, buffer, at) {
@@ -196,7 +195,7 @@ impl Connection {
             None | Some((_, Ok(None))) => {
                 self.output.stats.messages_in += 1;
                 self.input.rx.skip_unplaced(&header);
-                self.handle_fragment(header); // this only refuses or ignores it
+                self.handle_fragment(header); // refuses, discards or ignores the fragment
                 true
             }
             Some((_, Err(error))) => {
@@ -208,8 +207,8 @@ impl Connection {
 
     fn handle_fragment(&mut self, header: MessageHeader) -> Option<Event> {
         let id = first_word(header.order, self.input.rx.front()).filter(|_| header.version == Version::V1_2);
-        let named = id.is_some() || header.version == Version::V1_1;
-        if named && self.input.fragments.is_streamed(id) {
+        let is_identified = id.is_some() || header.version == Version::V1_1;
+        if is_identified && self.input.fragments.is_streamed(id) {
             match self.input.fragments.stream_piece(&header, id) {
                 Ok(()) => self.input.rx.stream_front(&header),
                 Err(error) => self.protocol_error(error),
@@ -217,7 +216,7 @@ impl Connection {
             self.input.update_1_1_fragments_after(&header);
             return None;
         }
-        if named {
+        if is_identified {
             self.input.fragments.restart_timeout(id, self.clock.now);
         }
         let added = match self.input.rx.take_placed(&header) {
@@ -230,7 +229,7 @@ impl Connection {
         };
         self.input.update_1_1_fragments_after(&header);
         match added {
-            Ok(FragmentOutcome::Incomplete) if named => self.hand_out_if_ready(id),
+            Ok(FragmentOutcome::Incomplete) if is_identified => self.hand_out_if_ready(id),
             Ok(FragmentOutcome::Incomplete) => None,
             Ok(FragmentOutcome::Stray) => self.ignore_stray(),
             Ok(FragmentOutcome::Complete(header, joined)) => {
@@ -268,14 +267,14 @@ impl Connection {
             return None;
         }
         if !self.input.fragments.is_empty() {
-            // The rest of the payload will not arrive, but the request was handed out.
-            let streamed = self.input.fragments.is_request_streamed(id);
-            let found = self.input.fragments.cancel(id);
+            // A streamed request was handed out, so it must be cancelled below too. Its payload ends here.
+            let is_streamed = self.input.fragments.is_request_streamed(id);
+            let is_found = self.input.fragments.cancel(id);
             self.input.update_1_1_fragments();
-            if found && !streamed {
+            if is_found && !is_streamed {
                 return None;
             }
-            if streamed {
+            if is_streamed {
                 self.input.rx.stream.end();
             }
         }
@@ -284,20 +283,20 @@ impl Connection {
             && self.output.fragment_queue.has_growing()
         {
             self.output.stop_growing(token, self.clock.now);
-            self.feed();
+            self.queue_pieces();
         }
         if cancelled.is_none() {
             if !self.output.fragment_queue.is_empty() && self.output.stop_reply(id, self.clock.now) {
-                self.feed();
+                self.queue_pieces();
             } else {
-                self.output.stats.strays += 1;
+                self.output.stats.stray_messages += 1;
             }
         }
         cancelled.map(Event::Cancelled)
     }
 
     fn handle_locate(&mut self, header: MessageHeader, bytes: Bytes) -> Option<Event> {
-        if !self.accept_requests {
+        if !self.accepts_requests {
             self.protocol_error(ProtocolError::Unexpected(MessageType::LocateRequest));
             return None;
         }
@@ -305,21 +304,21 @@ impl Connection {
             return None;
         }
         let decoded = IncomingLocate::decode(&header, bytes);
-        if !self.lifecycle.accepts_requests() {
+        if !self.lifecycle.hands_out_requests() {
             match decoded {
-                // It cannot be refused, and answering it executes nothing.
+                // A LocateRequest before GIOP 1.2 cannot be refused. Answering it executes nothing.
                 Ok(Ok(locate)) if header.version < Version::V1_2 && self.awaits_replies() => {
                     return Some(Event::Locate(locate));
                 }
                 Ok(Ok(locate)) => self.refusal(header).locate_while_closing(locate.id()),
-                _ => self.output.stats.dropped += 1,
+                _ => self.output.stats.requests_dropped += 1,
             }
             return None;
         }
         match decoded {
             Ok(Ok(locate)) => return Some(Event::Locate(locate)),
             Ok(Err((id, exception))) => {
-                self.output.stats.refused += 1;
+                self.output.stats.requests_refused += 1;
                 self.output.refuse_locate(id, header.version, &exception, self.clock.now);
             }
             Err(error) => self.malformed(MessageType::LocateRequest, error),
@@ -330,24 +329,24 @@ impl Connection {
     /// Counts and ignores a message that belongs to no known call or request.
     #[cold]
     pub(super) fn ignore_stray(&mut self) -> Option<Event> {
-        self.output.stats.strays += 1;
+        self.output.stats.stray_messages += 1;
         self.close_if_flooded();
         None
     }
 
-    /// Counts a control message. Closes the connection, and returns true, if there are too many.
+    /// Counts a control message. If there are too many of them, closes the connection and returns true.
     fn close_if_flooded(&mut self) -> bool {
-        let flooded = self.clock.count_control_message(self.limits.max_control_rate);
-        if flooded {
-            self.output.stats.limits.hit(Limit::ControlRate);
+        let is_flooded = self.clock.count_control_message(self.limits.max_control_rate);
+        if is_flooded {
+            self.output.stats.limit_hits.hit(Limit::ControlRate);
             self.abort(CloseReason::Flood(self.limits.max_control_rate));
         }
-        flooded
+        is_flooded
     }
 
     #[cold]
     pub(super) fn malformed(&mut self, kind: MessageType, error: DecodeError) {
-        self.output.stats.limits.hit_by(&error);
+        self.output.stats.limit_hits.hit_by(&error);
         self.protocol_error(ProtocolError::Malformed { kind, error });
     }
 }

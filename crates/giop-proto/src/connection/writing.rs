@@ -14,23 +14,23 @@ use super::closing::Phase;
 use super::{Connection, Output};
 use crate::calls::RequestSpan;
 use crate::frame::header_with_id;
-use crate::outbox::{MAX_GATHERED_PIECE, Transmit};
+use crate::outbox::{MAX_COPIED_PIECE_SIZE, Transmit};
 
 impl Connection {
-    /// Lends the next queued batch to a writer, or returns `None` if nothing is queued. The batch must be
-    /// returned by [`handle_written`](Self::handle_written) before the next one is taken.
+    /// Lends the next queued batch to a writer. Returns `None` if nothing is queued. The batch must be
+    /// returned to [`handle_written`](Self::handle_written) before the next one is taken.
     #[inline]
     pub fn take_transmit(&mut self) -> Option<Transmit> {
         if self.output.tx.is_empty() { None } else { Some(self.output.tx.take()) }
     }
 
-    /// Takes back a batch, after [`Transmit::advance`] by the number of bytes that the socket accepted.
+    /// Takes back a batch, for which [`Transmit::advance`] must have counted the written bytes.
     #[inline]
     pub fn handle_written(&mut self, transmit: Transmit, now: Instant) {
         let before = self.output.tx.written();
         self.output.take_back_transmit(transmit);
         if !self.output.fragment_queue.is_empty() {
-            self.feed();
+            self.queue_pieces();
         }
         self.output.report(self.clock.now);
         self.clock.record_transfer(now);
@@ -49,13 +49,13 @@ impl Connection {
 }
 
 impl Output {
-    /// Queues a message and empties the encoder. Chunks, and a head over 4 KiB, are not copied.
+    /// Queues a message and empties the encoder. Only small messages and parts of messages are copied.
     #[inline]
     pub(super) fn queue(&mut self, message: &mut Encoder, is_locate: bool, now: Instant) -> RequestSpan {
-        debug_assert!(self.partial_request.is_none(), "a message in the middle of a request");
+        debug_assert!(self.partial_request.is_none(), "no message may be queued in the middle of a request");
         let start = self.tx.queued();
-        self.stats.copied_out += message.copied() as u64;
-        if message.chunk_count() == 0 && message.head().len() <= MAX_GATHERED_PIECE {
+        self.stats.bytes_copied_out += message.copied() as u64;
+        if message.chunk_count() == 0 && message.head().len() <= MAX_COPIED_PIECE_SIZE {
             self.tx.push(message.head());
         } else {
             message.drain_into(&mut self.pieces);
@@ -71,13 +71,13 @@ impl Output {
 
     #[inline]
     pub(super) fn queue_answer(&mut self, message: &mut Encoder, now: Instant) {
-        // Before it is queued, so that it is part of the counted queue.
+        // The answer is counted first, because `queue` reports the queue to the pool.
         self.reply_backlog.add(message.len());
         self.queue(message, false, now);
     }
 
     pub(super) fn queue_bytes(&mut self, bytes: &[u8], now: Instant) {
-        debug_assert!(self.partial_request.is_none(), "a message in the middle of a request");
+        debug_assert!(self.partial_request.is_none(), "no message may be queued in the middle of a request");
         self.tx.push(bytes);
         self.count_message(now);
     }
@@ -112,7 +112,7 @@ impl Output {
         });
     }
 
-    /// Refuses a LocateRequest. Before GIOP 1.2 the only possible answer is that the object is unknown.
+    /// Refuses a LocateRequest. Before GIOP 1.2, the only possible refusal is an unknown object.
     #[cold]
     pub(super) fn refuse_locate(
         &mut self,
@@ -141,7 +141,7 @@ impl Output {
         put: impl FnOnce(&mut Encoder) -> Result<(), EncodeError>,
     ) {
         self.control_encoder.reset(ByteOrder::NATIVE, version);
-        // Nothing can be queued in the middle of another request. There is no answer then.
+        // Nothing can be queued in the middle of a request. In that case, the message is not answered.
         if self.partial_request.is_none() && put(&mut self.control_encoder).is_ok() {
             self.tx.push(self.control_encoder.head());
             self.control_backlog += self.control_encoder.head().len();
@@ -150,7 +150,7 @@ impl Output {
         }
     }
 
-    /// Returns whether enough is queued for a write ([`BATCH_SIZE`](crate::outbox::BATCH_SIZE)).
+    /// Returns whether so much is queued that waiting for more would not make the write more efficient.
     #[inline]
     pub fn is_worth_a_write(&self) -> bool {
         self.tx.is_worth_a_write()
@@ -165,10 +165,10 @@ impl Output {
         self.reply_backlog.set_written(self.tx.written(), self.tx.queued());
     }
 
-    /// Removes a message from the end of the queue, if it is still possible.
+    /// Removes a message from the end of the queue. Returns `false` if that is no longer possible.
     pub(super) fn unqueue(&mut self, start: u64, end: u64) -> bool {
         let removed = self.tx.unqueue(start, end);
-        self.stats.unqueued += u64::from(removed);
+        self.stats.requests_unqueued += u64::from(removed);
         self.timer.stop_unless(self.tx.backlog() > 0);
         removed
     }

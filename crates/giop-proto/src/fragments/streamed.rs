@@ -9,6 +9,7 @@ use crate::error::ProtocolError;
 use crate::receive::STREAM_START_LEN;
 
 impl Fragments {
+    /// Allows handing out the message that was started last before it is complete.
     #[cold]
     pub(crate) fn allow_streaming(&mut self) {
         if let Some(message) = self.incomplete.last_mut() {
@@ -16,15 +17,15 @@ impl Fragments {
         }
     }
 
-    /// Returns whether the message can be handed out once `more` bytes have been received. Returns `None` if
-    /// it must be complete first. Here and below, `id` is the id of the fragments; it is `None` for GIOP 1.1,
-    /// where only one message at a time is fragmented.
+    /// Returns whether the message can be handed out with `more` bytes; `None` if it must be complete.
+    ///
+    /// In this module, `id` is the id in the fragments, which is `None` in GIOP 1.1.
     pub(crate) fn is_ready(&self, id: Option<RequestId>, more: usize) -> Option<bool> {
         let message = self.find(id).filter(|message| message.may_stream)?;
         message.data.as_ref().map(|data| data.len().saturating_add(more) >= STREAM_START_LEN)
     }
 
-    /// Hands out the received part of a message, followed by a copy of `more`. Later pieces go to its stream.
+    /// Hands out the received part of a message, and a copy of `more`. Later bytes go to its stream.
     #[cold]
     pub(crate) fn hand_out(
         &mut self,
@@ -46,7 +47,7 @@ impl Fragments {
         Some(data.join(first_header, piece_offsets, &self.pool))
     }
 
-    /// Records the request id, which GIOP 1.1 fragments do not carry.
+    /// Records the request id of a message that was handed out. GIOP 1.1 fragments do not contain it.
     #[cold]
     pub(crate) fn set_request_id(&mut self, id: Option<RequestId>, request: RequestId) {
         if let Some(message) = self.find_mut(id) {
@@ -54,7 +55,8 @@ impl Fragments {
         }
     }
 
-    /// Returns whether a GIOP 1.1 message may be streamed, is streamed, or was handed out and is discarded.
+    /// Returns whether a GIOP 1.1 message in fragments may be handed out before it is complete, or has been
+    /// handed out. The rest of a message that has been handed out is streamed or discarded.
     #[cold]
     pub(crate) fn streams_1_1_fragments(&self) -> bool {
         self.find(None).is_some_and(|message| {
@@ -72,7 +74,7 @@ impl Fragments {
         self.find(id).is_some_and(IncompleteMessage::is_streamed)
     }
 
-    /// Checks a further piece of a streamed message, and removes the message if it is the last one.
+    /// Checks another piece of a streamed message. If it is the last piece, removes the message.
     pub(crate) fn stream_piece(
         &mut self,
         header: &MessageHeader,
@@ -86,7 +88,7 @@ impl Fragments {
         Ok(())
     }
 
-    /// Discards the rest of a streamed message, about `rest` bytes.
+    /// Discards the rest of a streamed message. `rest` is the approximate number of its bytes.
     #[cold]
     pub(crate) fn discard_rest(&mut self, id: Option<RequestId>, rest: usize, now: Instant) {
         if let Some(message) = self.find_mut(id) {
@@ -94,7 +96,7 @@ impl Fragments {
         }
     }
 
-    /// Restarts the timeout of a message whose rest is discarded, because its size is unknown.
+    /// Restarts the timeout of a message whose rest, of unknown size, is discarded.
     #[inline]
     pub(crate) fn restart_timeout(&mut self, id: Option<RequestId>, now: Instant) {
         if let Some(message) = self.find_mut(id).filter(|message| message.discarded_bytes.is_some()) {

@@ -6,10 +6,10 @@ use giop_codec::exception::SystemException;
 
 use super::Limits;
 
-/// The prefix of the environment variables of all limits.
+/// The prefix of the names of environment variables that set limits.
 const PREFIX: &str = "ZORB_LIMITS_";
 
-/// An invalid setting of limits. Names the setting and the expected form.
+/// The error of an invalid setting of a limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LimitsError {
@@ -24,7 +24,7 @@ pub enum LimitsError {
         expected: &'static str,
     },
     /// No limit has this name.
-    #[error("{name}: there is no limit of this name; the limits are {}", FIELDS.join(", "))]
+    #[error("{name}: there is no limit with this name; the limits are {}", FIELDS.join(", "))]
     Unknown {
         /// The variable or field.
         name: String,
@@ -37,7 +37,7 @@ pub enum LimitsError {
     },
 }
 
-/// `BAD_PARAM`, COMPLETED_NO.
+/// Becomes `BAD_PARAM` with `COMPLETED_NO`.
 impl From<LimitsError> for SystemException {
     fn from(error: LimitsError) -> Self {
         Self::bad_param().with_source(error)
@@ -47,15 +47,15 @@ impl From<LimitsError> for SystemException {
 impl Limits {
     /// Returns the default limits, overridden by environment variables.
     ///
-    /// The variable of a limit is `ZORB_LIMITS_` followed by its name in upper case:
-    /// `ZORB_LIMITS_MAX_MESSAGE_SIZE=64MiB`, `ZORB_LIMITS_WRITE_TIMEOUT=10s`. Sizes and rates are numbers of
-    /// bytes, optionally with a unit: `B`, `KiB`, `MiB`, `GiB`, `kB`, `MB`, `GB`. Times have a unit, `ms`,
-    /// `s`, `min` or `h`, or are `never`. All other values are whole numbers. An empty variable counts as
-    /// unset.
+    /// The name of a variable is `ZORB_LIMITS_` followed by the name of the limit in upper case, such as in
+    /// `ZORB_LIMITS_MAX_MESSAGE_SIZE=64MiB`. An empty variable counts as unset.
+    ///
+    /// Sizes and rates are numbers of bytes, optionally with a unit: `B`, `KiB`, `MiB`, `GiB`, `kB`, `MB` or
+    /// `GB`. Times are `never`, or numbers with `ms`, `s`, `min` or `h`. Other values are whole numbers.
     ///
     /// # Errors
-    /// [`LimitsError`] names the variable and the expected form. A variable with the prefix that names no
-    /// limit is an error, because it would have no effect.
+    /// [`LimitsError`] names the variable and the expected form. A variable with the prefix whose name is not
+    /// that of a limit is an error, because it would have no effect.
     ///
     /// ```
     /// # use giop_proto::Limits;
@@ -68,7 +68,7 @@ impl Limits {
     }
 
     /// Returns these limits, overridden by environment variables in the format of
-    /// [`from_env`](Self::from_env). Used for variables that take precedence over a configuration file.
+    /// [`from_env`](Self::from_env). Variables can thus take precedence over a configuration file.
     ///
     /// # Errors
     /// See [`from_env`](Self::from_env).
@@ -77,7 +77,7 @@ impl Limits {
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
             .filter(|(name, _)| name.starts_with(PREFIX))
             .collect();
-        // Sorted, so that the reported error does not depend on the order of the environment.
+        // The variables are sorted, so that the reported error does not depend on their order.
         variables.sort();
         for (name, value) in variables {
             let Ok(value) = value.into_string() else { return Err(LimitsError::NotUtf8 { name }) };
@@ -101,17 +101,15 @@ impl Limits {
     }
 }
 
-/// A parsed value, or the expected form as the error.
 type ParseResult<T> = Result<T, &'static str>;
 
-/// Defines the setter of fields by name. Each value is parsed by the function that handles its unit.
+/// Defines the setter of limits by name. Each line has a limit and the function that parses it.
 macro_rules! settings {
     ($($field:ident $read:ident,)+) => {
-        /// The names of all limits.
         const FIELDS: &[&str] = &[$(stringify!($field)),+];
 
         impl Limits {
-            /// Sets the limit of that name. Returns `None` if there is none.
+            /// Sets the limit with this name. Returns `None` if there is none.
             fn set(&mut self, field: &str, value: &str) -> Option<ParseResult<()>> {
                 Some(match field {
                     $(stringify!($field) => $read(value).map(|value| self.$field = value),)+
@@ -148,7 +146,7 @@ settings! {
 /// Parses a number of bytes, with or without a unit.
 fn size<T: TryFrom<u64>>(text: &str) -> ParseResult<T> {
     const FORM: &str = "a size of at least one byte, such as `64MiB` or `65536`";
-    let (number, unit) = split(text).ok_or(FORM)?;
+    let (number, unit) = split_number(text).ok_or(FORM)?;
     let scale: u64 = match unit {
         "" | "B" => 1,
         "kB" => 1000,
@@ -165,7 +163,7 @@ fn size<T: TryFrom<u64>>(text: &str) -> ParseResult<T> {
 
 fn count<T: TryFrom<u64>>(text: &str) -> ParseResult<T> {
     const FORM: &str = "a whole number of at least 1 that is in range, such as `256`";
-    match split(text) {
+    match split_number(text) {
         Some((number @ 1.., "")) => T::try_from(number).map_err(|_| FORM),
         _ => Err(FORM),
     }
@@ -176,7 +174,7 @@ fn time(text: &str) -> ParseResult<Duration> {
     if text.trim() == "never" {
         return Ok(Duration::MAX);
     }
-    let (number, unit) = split(text).ok_or(FORM)?;
+    let (number, unit) = split_number(text).ok_or(FORM)?;
     let seconds = |each: u64| number.checked_mul(each).map(Duration::from_secs).ok_or(FORM);
     match unit {
         "ms" => Ok(Duration::from_millis(number)),
@@ -191,8 +189,8 @@ fn optional_time(text: &str) -> ParseResult<Option<Duration>> {
     time(text).map(Some)
 }
 
-/// Splits a whole number from the text after it, without the surrounding blanks.
-fn split(text: &str) -> Option<(u64, &str)> {
+/// Splits a text into the whole number at its start and the unit after it, without white space.
+fn split_number(text: &str) -> Option<(u64, &str)> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -208,8 +206,8 @@ mod read {
 
     use super::{FIELDS, Limits, LimitsError};
 
-    /// Reads fields by name. Values have the format of [`from_env`](Limits::from_env); plain numbers need no
-    /// quotes. A missing field has its default, and an unknown field is an error.
+    /// The fields are the names of the limits, with values in the format of [`from_env`](Limits::from_env) or
+    /// plain numbers. A missing field has its default value, and an unknown field is an error.
     ///
     /// ```toml
     /// [limits]
@@ -339,7 +337,7 @@ mod tests {
         }
         for name in ["ZORB_LIMITS_MAX_MESAGE_SIZE", "ZORB_LIMITS_max_depth", "ZORB_LIMITS_"] {
             let error = with(&[(name, "1")]).unwrap_err().to_string();
-            assert!(error.starts_with(&format!("{name}: there is no limit of this name")), "{error}");
+            assert!(error.starts_with(&format!("{name}: there is no limit with this name")), "{error}");
             assert!(error.contains("max_message_size, max_stream_size"), "{error}");
         }
     }

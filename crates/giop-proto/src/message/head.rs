@@ -1,4 +1,4 @@
-//! The header of a request, either decoded or recognised as equal to the previous one.
+//! The header of a request, which is either decoded or recognised as equal to the previous one.
 
 use giop_codec::exception::SystemException;
 use giop_codec::giop::{
@@ -13,7 +13,7 @@ use crate::frame::{HEADER_LEN, first_word};
 /// The parts of a request's header, by their offsets in the message.
 #[derive(Debug)]
 pub(crate) struct RequestHead {
-    /// The object key, if the peer sent it in a profile or reference.
+    /// The object key, if it is not a part of the message but was decoded from a profile or reference.
     pub(super) outside_key: Option<Box<ObjectKey>>,
     pub(crate) id: RequestId,
     pub(super) key_at: u32,
@@ -23,9 +23,11 @@ pub(crate) struct RequestHead {
     pub(super) operation_len: u16,
     pub(crate) response: ResponseFlags,
     pub(crate) has_contexts: bool,
-    pub(crate) repeats: bool,
-    /// True if it carries new listen points of the peer.
-    pub(crate) announces: bool,
+    /// True if the header equals the last one except for the request id.
+    pub(crate) repeats_last: bool,
+    /// True if the header contains new listen points of the peer.
+    pub(crate) has_new_listen_points: bool,
+    /// True if the client requests the reference of the object in the reply.
     pub(crate) asks_for_reference: bool,
     /// The offset of the end of the header, before any padding.
     pub(super) end: u32,
@@ -34,23 +36,21 @@ pub(crate) struct RequestHead {
 /// The bytes of the last request header. The next one often differs only in its id.
 #[derive(Debug, Default)]
 pub(crate) struct LastHead {
-    /// The bytes from the end of the request id to the end of the header.
     bytes: Vec<u8>,
     header: Option<(MessageHeader, RequestHead)>,
 }
 
-/// The reason why a request is answered with an exception before it is handed out.
+/// The reason why a request is not handed out.
 #[derive(Debug)]
 pub(crate) enum RequestError {
     Header(DecodeError),
-    /// The header decodes, but the request is answered with this exception.
+    /// The header decodes, but the request must be answered with this exception.
     Refused(RequestId, ResponseFlags, SystemException),
 }
 
-/// The offset of the end of the request id in a GIOP 1.2 message.
 const ID_END: usize = HEADER_LEN + 4;
 
-/// The maximum length in bytes of a header that is remembered. Longer ones are decoded each time.
+/// The maximum length in bytes of a header that is remembered. A longer one is always decoded.
 const MAX_REMEMBERED_LEN: usize = 512;
 
 impl RequestHead {
@@ -86,8 +86,8 @@ impl RequestHead {
             operation_len: operation_len as u16, // at most `MAX_OPERATION_NAME_BYTES`
             response,
             has_contexts: !request.contexts.is_empty(),
-            repeats: false,
-            announces: false,
+            repeats_last: false,
+            has_new_listen_points: false,
             asks_for_reference: false,
             end,
         })
@@ -95,7 +95,7 @@ impl RequestHead {
 }
 
 impl LastHead {
-    /// Returns the header of a message that equals the last one except for its id, without decoding it.
+    /// Returns the header of a message without decoding it, if only the id differs from the last one.
     #[inline]
     pub(crate) fn recall(&self, header: &MessageHeader, bytes: &[u8]) -> Option<RequestHead> {
         let (last, head) = self.header.as_ref()?;
@@ -111,8 +111,8 @@ impl LastHead {
             outside_key: None,
             id: first_word(header.order, bytes)?,
             body_at: narrow(body_at),
-            repeats: true,
-            announces: false,
+            repeats_last: true,
+            has_new_listen_points: false,
             asks_for_reference: false,
             ..*head
         })
@@ -123,7 +123,7 @@ impl LastHead {
         self.header = None;
     }
 
-    /// Remembers a header of GIOP 1.2. In earlier versions the id is in the middle of the header.
+    /// Remembers a GIOP 1.2 header. Other headers are not remembered, because their id is in the middle.
     pub(crate) fn remember(&mut self, header: &MessageHeader, head: &RequestHead, bytes: &[u8]) {
         let end = head.end as usize;
         self.header = None;
@@ -139,6 +139,7 @@ impl LastHead {
     }
 }
 
+/// The offset and the length of an object key in a message, or a key outside of the message.
 pub(super) type KeyLocation = (u32, u32, Option<Box<ObjectKey>>);
 
 #[inline]

@@ -22,6 +22,7 @@ pub use request::{Arguments, IncomingLocate, IncomingRequest};
 
 #[derive(Debug)]
 struct Body {
+    /// The whole message, except for parts that `layout` describes.
     message: Bytes,
     layout: Option<Box<MessageLayout>>,
     limits: DecodeLimits,
@@ -30,7 +31,7 @@ struct Body {
     order: ByteOrder,
     code_sets: CodeSets,
     has_contexts: bool,
-    shares: bool,
+    may_share: bool,
     reads_blocks: bool,
 }
 
@@ -40,14 +41,15 @@ pub(crate) struct MessageSettings {
     pub(crate) max_depth: u16,
     pub(crate) max_decoded: usize,
     /// True if decoded values may be views of the message.
-    pub(crate) shares: bool,
-    /// True if the peer has announced that it reads lists of blocks.
+    pub(crate) may_share: bool,
+    /// True if the peer has announced that it accepts lists of the blocks of bulk data in a message.
     pub(crate) reads_blocks: bool,
 }
 
 impl MessageSettings {
-    pub(crate) fn new(limits: &Limits, code_sets: CodeSets, shares: bool, reads_blocks: bool) -> Self {
-        Self { code_sets, max_depth: limits.max_depth, max_decoded: limits.max_decoded, shares, reads_blocks }
+    pub(crate) fn new(limits: &Limits, code_sets: CodeSets, may_share: bool, reads_blocks: bool) -> Self {
+        let (max_depth, max_decoded) = (limits.max_depth, limits.max_decoded);
+        Self { code_sets, max_depth, max_decoded, may_share, reads_blocks }
     }
 
     #[inline]
@@ -62,7 +64,7 @@ impl MessageSettings {
             order: header.order,
             code_sets: self.code_sets,
             has_contexts,
-            shares: self.shares,
+            may_share: self.may_share,
             reads_blocks: self.reads_blocks,
             message: message.bytes,
             layout: message.layout,
@@ -73,7 +75,7 @@ impl MessageSettings {
 impl Body {
     #[inline]
     fn decoder(&self) -> Decoder<'_> {
-        let d = if self.shares {
+        let d = if self.may_share {
             Decoder::from_bytes(&self.message, self.order, self.version)
         } else {
             Decoder::new(&self.message, self.order, self.version)
@@ -88,8 +90,8 @@ impl Body {
         }
     }
 
-    /// Decodes by `f`. `f` runs twice if sequences of structs become views of the message, whose first
-    /// elements are rewritten (see [`Rewrites`]). They are copied if other views of the message exist.
+    /// Decodes the body by `f`. If sequences of structs can become views of the message, their first elements
+    /// are rewritten (see [`Rewrites`]), and `f` runs again. If other views exist, they are copied.
     fn decode<R>(
         &mut self,
         pool: &BufferPool,
@@ -108,7 +110,8 @@ impl Body {
         }
     }
 
-    fn fragments(&self) -> &[u32] {
+    /// Returns the offsets of the later fragments of a GIOP 1.1 message, if they affect decoding.
+    fn fragment_offsets(&self) -> &[u32] {
         match self.layout.as_deref() {
             Some(MessageLayout::Fragments(starts)) => starts,
             _ => &[],
@@ -121,13 +124,13 @@ impl Body {
         }
     }
 
-    /// Returns whether the message is so large that its buffers should be free as soon as it is decoded.
+    /// Returns whether the message has buffers of its own, which should be released early.
     fn is_large(&self) -> bool {
         self.message.len() >= MIN_DEPOSIT_SIZE
             || matches!(self.layout.as_deref(), Some(MessageLayout::Segments(_)))
     }
 
-    /// Returns the contexts by decoding the header again, because they are rarely read.
+    /// Returns the service contexts. They are rarely needed, so the header is decoded again at each call.
     fn contexts(&self, kind: MessageType) -> ServiceContexts<'_> {
         if self.has_contexts {
             contexts_at(&self.message, self.order, self.version, kind)
@@ -167,7 +170,7 @@ fn message_part(message: &[u8], at: u32, len: u32) -> &[u8] {
     message.get(at as usize..).and_then(|rest| rest.get(..len as usize)).unwrap_or_default()
 }
 
-/// Narrows an offset in a header. Such offsets are far below 4 GiB; a larger one would give an empty part.
+/// Narrows an offset in a header. Such offsets are far below 4 GiB. A larger one gives an empty part.
 #[inline]
 fn narrow(offset: usize) -> u32 {
     u32::try_from(offset).unwrap_or(u32::MAX)

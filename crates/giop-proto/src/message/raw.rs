@@ -7,9 +7,9 @@ use giop_codec::{ByteOrder, Version};
 use super::{Arguments, Body, IncomingRequest, Reply};
 use crate::frame::MessageLayout;
 
-/// The arguments of a request or the results of a reply as encoded bytes, with the properties needed for
-/// forwarding. They have the same meaning in another message of the same byte order, version and code sets,
-/// if they start at the same [`phase`](Self::phase).
+/// The arguments of a request, or the results or exception of a reply, as encoded bytes, with the properties
+/// that are needed to forward them. The bytes have the same meaning in another message if its byte order,
+/// version and code sets are the same, and they start at the same [`phase`](Self::phase).
 #[derive(Debug, Clone)]
 pub struct RawBody {
     order: ByteOrder,
@@ -23,7 +23,7 @@ pub struct RawBody {
 #[derive(Debug, Clone)]
 struct BodyPart {
     bytes: Bytes,
-    /// True if it consists of all elements of a sequence.
+    /// True if the part consists of all elements of a sequence.
     is_block: bool,
 }
 
@@ -73,18 +73,18 @@ impl RawBody {
         self.code_sets
     }
 
-    /// Returns the offset modulo 8 of the first byte in its message. 0 in GIOP 1.2, and for an empty body.
+    /// Returns the offset, modulo 8, of the body in its message; 0 in GIOP 1.2 and for an empty body.
     pub fn phase(&self) -> usize {
         self.phase.into()
     }
 
     /// Returns whether the body was received in GIOP 1.1 fragments whose values may be aligned separately:
-    /// see [`Reply::pieces`]. Such a body cannot be forwarded.
+    /// see [`Reply::fragment_offsets`]. Such a body cannot be forwarded.
     pub fn is_fragmented(&self) -> bool {
         self.is_fragmented
     }
 
-    /// Returns the length in bytes.
+    /// Returns the length of the body in bytes.
     pub fn len(&self) -> usize {
         self.parts.iter().map(|part| part.bytes.len()).sum()
     }
@@ -94,12 +94,12 @@ impl RawBody {
         self.parts.is_empty()
     }
 
-    /// Returns all bytes in order: one part, unless blocks were received into buffers of their own.
+    /// Returns the bytes in order: one part, unless blocks of bulk data have buffers of their own.
     pub fn parts(&self) -> impl Iterator<Item = &Bytes> {
         self.parts.iter().map(|part| &part.bytes)
     }
 
-    /// Appends the body to another message. Parts of at least the encoder's chunk threshold are not copied.
+    /// Appends the body to another message. Copies only parts below the encoder's chunk threshold.
     pub fn put(&self, e: &mut Encoder) {
         for BodyPart { bytes, is_block } in &self.parts {
             match is_block {

@@ -1,4 +1,4 @@
-//! Replies, as handed to callers.
+//! Replies, in the form in which a connection hands them out to callers.
 
 use bytes::Bytes;
 use giop_codec::cdr::Decoder;
@@ -17,7 +17,7 @@ use crate::pool::BufferPool;
 pub struct Reply {
     pub(super) body: Body,
     answer: Answer,
-    coming: usize,
+    stream_len: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -70,25 +70,25 @@ impl Reply {
         message: JoinedMessage,
         head: ReplyHead,
         settings: MessageSettings,
-        coming: usize,
+        stream_len: usize,
     ) -> Self {
         Self {
             body: settings.body(header, message, head.body_at, head.has_contexts),
             answer: head.answer,
-            coming,
+            stream_len,
         }
     }
 
     /// Returns the number of bytes that follow [`message`](Self::message) as a stream: see
-    /// `Connection::stream_reply`. 0 for a complete reply, `usize::MAX` if the number is not known.
+    /// `PendingCall::stream_reply`. It is 0 for a complete reply, and `usize::MAX` if the number is unknown.
     #[inline]
-    pub fn coming(&self) -> usize {
-        self.coming
+    pub fn stream_len(&self) -> usize {
+        self.stream_len
     }
 
-    /// Returns the kind of the body. A LocateReply has the corresponding status of a Reply, which is
-    /// [`NoException`](ReplyStatus::NoException) for `UNKNOWN_OBJECT` and `OBJECT_HERE`. Check
-    /// [`locate_status`](Self::locate_status) first.
+    /// Returns the status of the reply, which determines the kind of its body. For a LocateReply, it is the
+    /// corresponding status, which is [`NoException`](ReplyStatus::NoException) for `UNKNOWN_OBJECT` and
+    /// `OBJECT_HERE`. Then check [`locate_status`](Self::locate_status) first.
     #[inline]
     pub fn status(&self) -> ReplyStatus {
         match self.answer {
@@ -111,8 +111,8 @@ impl Reply {
         }
     }
 
-    /// Decodes the results by `f`. `f` may run twice, so that sequences of structs become views of the
-    /// message. `pool` is the pool of the connection's receive buffers.
+    /// Decodes the results by `f`. `f` may run twice, which allows sequences of structs to become views of
+    /// the message. `pool` must be the pool of the connection's receive buffers.
     ///
     /// # Errors
     /// The errors of `f`.
@@ -125,7 +125,7 @@ impl Reply {
         self.body.decode(pool, f)
     }
 
-    /// Returns a decoder at the first result, with the connection's code sets and limits.
+    /// Returns a decoder that is positioned at the first result, with the connection's code sets and limits.
     #[inline]
     pub fn body(&self) -> Decoder<'_> {
         self.body.decoder()
@@ -146,21 +146,22 @@ impl Reply {
         self.body.order
     }
 
-    /// Returns the whole message from its message header on. The pieces of a fragmented message are joined.
+    /// Returns the whole message with its header. The pieces of a fragmented message are joined. Blocks of
+    /// bulk data with buffers of their own and bytes that follow as a stream are not included.
     pub fn message(&self) -> &Bytes {
         &self.body.message
     }
 
-    /// Returns whether the message has neither separate blocks nor [fragments](Self::pieces) that matter.
+    /// Returns whether neither separate blocks nor [fragments](Self::fragment_offsets) affect decoding.
     pub fn is_in_one_piece(&self) -> bool {
         self.body.layout.is_none()
     }
 
     /// Returns the offsets of the later fragments of a GIOP 1.1 message, if they affect decoding.
     ///
-    /// A sender may align the values in each fragment separately, as omniORB does, or over the whole message.
-    /// [`body`](Self::body) reads them as omniORB writes them, because other ORBs do not send such fragments.
-    pub fn pieces(&self) -> &[u32] {
-        self.body.fragments()
+    /// A sender may align the values in each fragment separately, as omniORB does, or in the whole message.
+    /// [`body`](Self::body) reads them like omniORB. Other ORBs send no fragments in which these differ.
+    pub fn fragment_offsets(&self) -> &[u32] {
+        self.body.fragment_offsets()
     }
 }

@@ -1,4 +1,4 @@
-//! Requests and locate requests, as handed to the serving side.
+//! Requests and LocateRequests, in the form in which a connection hands them out to be served.
 
 use bytes::{Bytes, BytesMut};
 use giop_codec::cdr::{CodeSets, Decoder};
@@ -14,18 +14,19 @@ use crate::frame::JoinedMessage;
 use crate::pool::BufferPool;
 use crate::serving::ServeToken;
 
-/// A request of the peer. It is complete, except for a payload that [follows as a stream](Self::coming).
+/// A request of the peer. It is complete, except for a payload that [follows as a stream](Self::stream_len).
 ///
-/// Decoded byte sequences are views of [`message`](Self::message).
+/// Byte sequences that are decoded from it can be views of [`message`](Self::message).
 #[derive(Debug)]
 pub struct IncomingRequest {
     pub(super) body: Body,
     head: RequestHead,
     token: ServeToken,
-    coming: usize,
+    stream_len: usize,
 }
 
-/// The arguments of a large request, separate from its headers, so that they can have the only view of it.
+/// The arguments of a large request, which are separated from its headers. They have the only view of the
+/// message's buffer, which is therefore released when they are dropped.
 #[derive(Debug)]
 pub struct Arguments {
     pub(super) body: Body,
@@ -51,39 +52,39 @@ impl IncomingRequest {
         head: RequestHead,
         token: ServeToken,
         settings: MessageSettings,
-        coming: usize,
+        stream_len: usize,
     ) -> Self {
         let body = settings.body(header, message, head.body_at, head.has_contexts);
-        Self { body, head, token, coming }
+        Self { body, head, token, stream_len }
     }
 
-    /// Returns whether the peer reads lists of blocks
-    /// ([`announce_blocks`](giop_codec::giop::announce_blocks)).
+    /// Returns whether the peer accepts lists of the blocks of bulk data in a message
+    /// ([`insert_block_list`](giop_codec::giop::insert_block_list)).
     #[inline]
     pub fn reads_blocks(&self) -> bool {
         self.body.reads_blocks
     }
 
-    /// Returns the number of bytes that follow [`message`](Self::message) as a stream: see
-    /// `Connection::take_chunk`. 0 except for the requests that `Config::streams` selects.
+    /// Returns the number of bytes that follow [`message`](Self::message) as a stream, or `usize::MAX` if it
+    /// is unknown. It is 0 for requests that `Config::streams` does not select.
     #[inline]
-    pub fn coming(&self) -> usize {
-        self.coming
+    pub fn stream_len(&self) -> usize {
+        self.stream_len
     }
 
-    /// Returns the token with which the reply is sent or the request finished.
+    /// Returns the token that identifies the request when it is answered or finished.
     #[inline]
     pub fn token(&self) -> ServeToken {
         self.token
     }
 
-    /// Returns the request id that the reply must carry.
+    /// Returns the request id that the reply must have.
     #[inline]
     pub fn id(&self) -> RequestId {
         self.head.id
     }
 
-    /// Returns the version to reply in.
+    /// Returns the version that the reply must have.
     #[inline]
     pub fn version(&self) -> Version {
         self.body.version
@@ -101,34 +102,34 @@ impl IncomingRequest {
         self.head.response
     }
 
-    /// Returns the key of the object, in whatever form the client addressed it. At most 64 KiB.
+    /// Returns the key of the object, even if it was sent in a profile or reference. At most 64 KiB.
     #[inline]
     pub fn key(&self) -> &[u8] {
         self.head.key(&self.body.message)
     }
 
-    /// Copies a small message, so that it does not pin the receive window. A large one has its own buffer.
+    /// Copies a small message, so that it does not keep the buffer into which it was read.
     pub fn detach(&mut self) {
         self.body.detach();
     }
 
-    /// Returns the operation's name.
+    /// Returns the name of the operation.
     #[inline]
     pub fn operation(&self) -> &str {
-        std::str::from_utf8(self.operation_name_bytes()).unwrap_or_default() // ASCII: the decoder checked it
+        std::str::from_utf8(self.operation_name_bytes()).unwrap_or_default() // UTF-8, as the decoder checked
     }
 
-    /// Returns the operation's name as encoded in the message.
+    /// Returns the name of the operation as it is encoded in the message.
     #[inline]
     pub fn operation_name_bytes(&self) -> &[u8] {
         self.head.operation(&self.body.message)
     }
 
-    /// Returns whether key, operation, contexts and response flags equal those of the previous request of the
-    /// connection. The results of its look-up can then be reused.
+    /// Returns whether the key, operation, contexts and response flags equal those of the previous request of
+    /// the connection. The results of looking up the object and the operation can then be reused.
     #[inline]
-    pub fn repeats(&self) -> bool {
-        self.head.repeats
+    pub fn repeats_last_header(&self) -> bool {
+        self.head.repeats_last
     }
 
     /// Returns whether the request asks for the reference of its object
@@ -138,10 +139,10 @@ impl IncomingRequest {
         self.head.asks_for_reference
     }
 
-    /// Returns whether the request carried new listen points of the peer: see `Peer::listen_points`.
+    /// Returns whether the request announced new listen points of the peer: see `Peer::listen_points`.
     #[inline]
-    pub fn announces(&self) -> bool {
-        self.head.announces
+    pub fn has_new_listen_points(&self) -> bool {
+        self.head.has_new_listen_points
     }
 
     /// Returns the service contexts of the request.
@@ -150,7 +151,7 @@ impl IncomingRequest {
         self.body.contexts(MessageType::Request)
     }
 
-    /// Returns the code sets of the connection when the request was received. The reply uses the same.
+    /// Returns the code sets that the connection had for the request, and that the reply must use.
     #[inline]
     pub fn code_sets(&self) -> CodeSets {
         self.body.code_sets
@@ -162,9 +163,10 @@ impl IncomingRequest {
         self.body.decoder()
     }
 
-    /// Takes the arguments of a large request, so that the request has none. Returns `None` for a small
-    /// request, which is left unchanged. The headers, some hundred bytes, are copied to `header_memory`,
-    /// whose memory is reused once this request is dropped.
+    /// Takes the arguments out of a large request. Returns `None` for a small one, which is unchanged.
+    ///
+    /// The headers are copied to `header_memory`, which the next call reuses if this request has been
+    /// dropped.
     pub fn take_arguments(&mut self, header_memory: &mut BytesMut) -> Option<Arguments> {
         if !self.body.is_large() {
             return None;
@@ -179,21 +181,22 @@ impl IncomingRequest {
         Some(Arguments { body: std::mem::replace(&mut self.body, headers) })
     }
 
-    /// Returns the whole message from its message header on. The pieces of a fragmented message are joined.
-    /// If blocks have buffers of their own, only the bytes outside of blocks are returned; after
-    /// [`take_arguments`](Self::take_arguments) only the headers.
+    /// Returns the whole message, including its message header. The pieces of a fragmented message are
+    /// joined. If blocks of bulk data have buffers of their own, only the bytes outside of blocks are
+    /// returned. The same holds for bytes that follow as a stream. After
+    /// [`take_arguments`](Self::take_arguments), only the headers are returned.
     pub fn message(&self) -> &Bytes {
         &self.body.message
     }
 
-    /// Returns the offsets of the later fragments, like [`Reply::pieces`](super::Reply::pieces).
-    pub fn pieces(&self) -> &[u32] {
-        self.body.fragments()
+    /// Returns the offsets of the later fragments, as [`Reply::fragment_offsets`](super::Reply) does.
+    pub fn fragment_offsets(&self) -> &[u32] {
+        self.body.fragment_offsets()
     }
 }
 
 impl Arguments {
-    /// Decodes the arguments by `f`, like [`Reply::decode`](super::Reply::decode).
+    /// Decodes the arguments by `f`. `f` and `pool` are used as by [`Reply::decode`](super::Reply::decode).
     ///
     /// # Errors
     /// The errors of `f`.
@@ -206,13 +209,14 @@ impl Arguments {
         self.body.decode(pool, f)
     }
 
-    /// Returns a decoder at the first argument.
+    /// Returns a decoder that is positioned at the first argument.
     pub fn decoder(&self) -> Decoder<'_> {
         self.body.decoder()
     }
 }
 
 impl IncomingLocate {
+    /// Decodes a LocateRequest. The inner error is the exception with which it must be answered.
     pub(crate) fn decode(
         message_header: &MessageHeader,
         message: Bytes,
@@ -227,22 +231,22 @@ impl IncomingLocate {
         Ok(Ok(Self { message, outside_key, id, key_at, key_len, version, order }))
     }
 
-    /// Returns the request id that the reply must carry.
+    /// Returns the request id that the reply must have.
     pub fn id(&self) -> RequestId {
         self.id
     }
 
-    /// Returns the version to reply in.
+    /// Returns the version that the reply must have.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Returns the byte order of the locate request.
+    /// Returns the byte order of the LocateRequest.
     pub fn order(&self) -> ByteOrder {
         self.order
     }
 
-    /// Returns the key of the object. At most 64 KiB.
+    /// Returns the key of the object, of at most 64 KiB.
     pub fn key(&self) -> &[u8] {
         match &self.outside_key {
             None => message_part(&self.message, self.key_at, self.key_len),

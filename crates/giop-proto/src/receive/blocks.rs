@@ -1,12 +1,12 @@
-//! Messages whose blocks of bulk data, as listed by the sender, are read into buffers of their own.
+//! Messages whose blocks of bulk data, which the sender lists, are read into buffers of their own.
 //!
-//! The bytes between blocks, usually a few hundred, are the control bytes. They go to one buffer, and each
-//! block goes to the start of a page in its own buffer. A member of a message thus pins only its own block. A
-//! wrong list affects only these positions: the resulting [`Segments`] decode to the same values as the
-//! message in one piece.
+//! The bytes between blocks, usually a few hundred, are called the control bytes. They are read into one
+//! buffer. Each block is read to the start of a page in its own buffer. Therefore a value that shares a block
+//! keeps only the buffer of that block. If the list is wrong, only the positions in memory are different: the
+//! resulting [`Segments`] decode to the same values as the contiguous message.
 //!
-//! A peer that sent a list is expected to send more. After a large message, no more than the header of the
-//! next one is read, so that the next read goes to the first block.
+//! A peer that sent a list is expected to send more lists. After a large message, only the header of the next
+//! message is read ahead, so that the next read can go directly to the first block.
 
 use std::mem;
 
@@ -18,9 +18,9 @@ use giop_codec::giop::{BlockList, MAX_BLOCK_HEAD_BYTES, MIN_BLOCK_BYTES, Message
 use super::lent::{Deposit, LentBuffer, NextHeader};
 use super::parts::Memory;
 use super::{HEADER_LEN, PIECE_HEADER_LEN, Receiver, State};
-use crate::pool::{BASE_ALIGN, Buffer, BufferPool, WINDOW};
+use crate::pool::{BASE_ALIGN, Buffer, BufferPool, WINDOW_SIZE};
 
-/// The maximum number of control bytes. More data between blocks gets buffers of its own.
+/// The maximum number of control bytes. Further data between blocks has buffers of its own.
 const MAX_CONTROL_SIZE: usize = 48 * 1024;
 
 /// The alignment of blocks in bytes.
@@ -28,8 +28,9 @@ const PAGE_SIZE: usize = 4096;
 
 pub(super) enum BlockListSearch {
     /// More of the message's header is needed.
-    Wait,
-    No,
+    Incomplete,
+    /// There is no list that can be used.
+    NoList,
     List(BlockList),
 }
 
@@ -38,10 +39,10 @@ pub(super) struct MessageParts {
     header: MessageHeader,
     parts: Vec<MessagePart>,
     current: usize,
-    /// Empty while the current part is in the control buffer.
+    /// The buffer of the control bytes. It is taken out while control bytes are received.
     control: Buffer,
     control_len: usize,
-    /// The bytes received with the header, if they stay in the window. Then there are no control bytes.
+    /// The bytes that were received with the header and stay in the window. There is then no `control`.
     window_bytes: Option<Bytes>,
     /// The completed parts.
     segments: Segments,
@@ -58,17 +59,18 @@ struct MessagePart {
 
 #[derive(Debug, Clone, Copy)]
 enum PartKind {
-    /// At this offset of the control buffer.
+    /// Control bytes, at this offset of the control buffer.
     Control(usize),
     Block,
-    /// Data between blocks in a buffer of its own, with the same alignment as in the message.
+    /// Data between blocks that has a buffer of its own. It has the same alignment there as in the message.
     Between,
 }
 
-/// The buffer of a part, the position of the part in it, and the number of bytes that may be read now.
+/// The buffer of a part.
 struct PartBuffer {
     buffer: Buffer,
     base: usize,
+    /// The number of bytes of the part that may be read at present.
     granted: usize,
 }
 
@@ -84,7 +86,7 @@ impl MessageParts {
             segments: Segments::default(),
             head_len: list.body_at,
         };
-        // The header of a request or reply must be contiguous.
+        // The header of the request or reply is decoded from the control buffer, so it must be contiguous.
         this.push_control(0, list.body_at);
         let mut end = list.body_at;
         for (start, len) in &list.blocks {
@@ -100,7 +102,7 @@ impl MessageParts {
         this
     }
 
-    /// Creates a message whose received bytes stay in the window, while the rest goes to a buffer of its own.
+    /// Creates a message whose received bytes stay in the window. The rest is read into a buffer of its own.
     fn with_window_bytes(header: MessageHeader, window_bytes: Bytes, head_len: usize) -> Self {
         let start = window_bytes.len();
         let mut segments = Segments::with_capacity(2);
@@ -151,8 +153,8 @@ impl MessageParts {
         self.parts.get(self.current).copied()
     }
 
-    /// Returns the number of bytes after the current part that are read together with it: the start of the
-    /// control bytes before the next block, or the next message header.
+    /// Returns the number of bytes after the current part that are read together with it. These are the first
+    /// control bytes after a block, or the header of the next message.
     fn read_ahead(&self) -> usize {
         match self.parts.get(self.current + 1) {
             None => HEADER_LEN,
@@ -161,14 +163,13 @@ impl MessageParts {
         }
     }
 
-    /// Returns the number of bytes of the current part that may be allocated before they are received: the
-    /// grant of the whole message, minus the bytes before the part and the control bytes.
+    /// Returns the number of bytes of the current part that may be allocated before they are received. This
+    /// is the grant of the whole message, minus the bytes before the part and the control bytes.
     fn granted(&self, start: usize, received: usize, memory: &Memory) -> usize {
         memory.grant(start + received).saturating_sub(start + self.control_len).max(received)
     }
 
-    /// Copies bytes to their positions, and returns the buffer for the next read. Returns `None` if there is
-    /// no memory at present, or if the message is complete.
+    /// Copies received bytes, and returns the buffer for the next read; `None` without memory, or at the end.
     fn fill(&mut self, mut bytes: &[u8], memory: &mut Memory) -> Option<Box<LentBuffer>> {
         loop {
             let part = self.part()?;
@@ -177,7 +178,7 @@ impl MessageParts {
             if let Some(target) = opened.buffer.writable_range(opened.base..opened.base + received.len()) {
                 target.copy_from_slice(received);
             }
-            memory.copied += received.len() as u64;
+            memory.copied_bytes += received.len() as u64;
             if received.len() < part.len {
                 return Some(self.lend_part(part, opened, received.len(), memory));
             }
@@ -186,9 +187,9 @@ impl MessageParts {
         }
     }
 
-    /// Returns the buffer for a part of which `received` bytes have been received already.
+    /// Returns the buffer for a part that has `received` bytes; `None` if there is no memory at present.
     fn open_part(&mut self, part: MessagePart, received: usize, memory: &mut Memory) -> Option<PartBuffer> {
-        let (slack, align) = match part.kind {
+        let (alignment_slack, align) = match part.kind {
             PartKind::Control(offset) => {
                 let buffer = mem::take(&mut self.control);
                 return Some(PartBuffer { buffer, base: offset, granted: part.len });
@@ -197,8 +198,8 @@ impl MessageParts {
             PartKind::Between => (BASE_ALIGN, BASE_ALIGN),
         };
         let allowed = self.granted(part.start, received.min(part.len), memory);
-        let granted = if allowed >= part.len { usize::MAX } else { allowed + slack };
-        let (buffer, granted) = memory.buffer_granted(part.len + slack, granted)?;
+        let granted = if allowed >= part.len { usize::MAX } else { allowed + alignment_slack };
+        let (buffer, granted) = memory.buffer_granted(part.len + alignment_slack, granted)?;
         let phase = if let PartKind::Between = part.kind { part.start % 8 } else { 0 };
         let base = buffer.bytes().as_ptr().addr().wrapping_neg() % align + phase;
         Some(PartBuffer { buffer, base, granted: granted.saturating_sub(base).min(part.len) })
@@ -214,7 +215,7 @@ impl MessageParts {
         let PartBuffer { buffer, base, granted } = opened;
         let deposit = Deposit { header: self.header, total: base + part.len };
         let mut buf = memory.lend(buffer, base + received, base + granted, Some(deposit)).0;
-        buf.ahead = Some(self.read_ahead());
+        buf.requested_next_len = Some(self.read_ahead());
         buf
     }
 
@@ -229,7 +230,7 @@ impl MessageParts {
                 if let PartKind::Block = kind {
                     self.segments.push_block(bytes);
                 } else {
-                    self.segments.push_rest(bytes);
+                    self.segments.push_other(bytes);
                 }
             }
         }
@@ -253,9 +254,9 @@ impl Receiver {
         let may_have = total > 2 * MIN_BLOCK_BYTES
             && header.version == Version::V1_2
             && !header.more_fragments
-            && self.deposits;
+            && self.deposits_enabled;
         if !may_have || (bytes.len() <= PIECE_HEADER_LEN && self.sizes.read_ahead == 0) {
-            return BlockListSearch::No;
+            return BlockListSearch::NoList;
         }
         self.read_list(header, bytes)
     }
@@ -264,26 +265,26 @@ impl Receiver {
         match BlockList::read(header, bytes) {
             Ok(Some(list)) if list.body_at <= MAX_BLOCK_HEAD_BYTES => BlockListSearch::List(list),
             Err(_) if self.sizes.read_ahead > 0 && bytes.len() < MAX_BLOCK_HEAD_BYTES => {
-                BlockListSearch::Wait
+                BlockListSearch::Incomplete
             }
-            Ok(_) | Err(_) => BlockListSearch::No,
+            Ok(_) | Err(_) => BlockListSearch::NoList,
         }
     }
 
-    /// Returns the number of bytes before the first block of a contiguous message with a list of blocks, if
-    /// it is the first one of the peer. Then call [`expect_blocks`](Self::expect_blocks).
+    /// If a contiguous message has a list of blocks, and the peer has not sent one before, returns the number
+    /// of bytes before the first block. Then call [`expect_blocks`](Self::expect_blocks).
     #[inline]
     pub(crate) fn first_blocks(&self, header: &MessageHeader, bytes: &[u8]) -> Option<usize> {
         if self.sizes.read_ahead > 0 || bytes.len() <= 2 * MIN_BLOCK_BYTES {
             return None;
         }
         match self.find_blocks(header, bytes.len(), bytes) {
-            BlockListSearch::List(list) => list.blocks.first().map(|(start, _)| (*start).min(WINDOW)),
-            BlockListSearch::Wait | BlockListSearch::No => None,
+            BlockListSearch::List(list) => list.blocks.first().map(|(start, _)| (*start).min(WINDOW_SIZE)),
+            BlockListSearch::Incomplete | BlockListSearch::NoList => None,
         }
     }
 
-    /// From now on, reads the header of a large message separately, before the rest of it.
+    /// From now on, reads the start of large messages, about `head_len` bytes, separately.
     #[cold]
     pub(crate) fn expect_blocks(&mut self, head_len: usize) {
         self.sizes.read_ahead = head_len;
@@ -302,18 +303,18 @@ impl Receiver {
             return false;
         };
         message.control = control;
-        let copied = self.memory.copied;
+        let copied_before = self.memory.copied_bytes;
         let Some(buf) = message.fill(bytes, &mut self.memory) else {
-            self.memory.copied = copied;
+            self.memory.copied_bytes = copied_before;
             message.give_back(&self.memory.pool);
             return false;
         };
-        (self.state, self.partial_message) = (State::Partial(buf), Some(message));
+        (self.state, self.partial_message) = (State::Incomplete(buf), Some(message));
         true
     }
 
-    /// Starts a message that is forwarded in encoded form. Its received bytes stay a view of the window.
-    /// Returns `false` if there is no memory at present.
+    /// Starts a message that will be forwarded in encoded form. The bytes that have been received stay in the
+    /// window, which is shared. Returns `false` if there is no memory at present.
     #[cold]
     pub(super) fn begin_forwarded(&mut self, header: MessageHeader, window_bytes: Bytes) -> bool {
         let mut message =
@@ -321,10 +322,11 @@ impl Receiver {
         let Some(part) = message.part() else { return false };
         let Some(opened) = message.open_part(part, 0, &mut self.memory) else { return false };
         (self.state, self.partial_message) =
-            (State::Partial(message.lend_part(part, opened, 0, &mut self.memory)), Some(message));
+            (State::Incomplete(message.lend_part(part, opened, 0, &mut self.memory)), Some(message));
         true
     }
 
+    /// Takes back the buffer of the current part, into which `n` more bytes were read.
     #[cold]
     pub(super) fn read_part(&mut self, mut buf: Box<LentBuffer>, n: usize) {
         let Some(mut message) = self.partial_message.take() else { return self.memory.give_back(buf) };
@@ -332,8 +334,8 @@ impl Receiver {
             return self.memory.give_back(buf);
         };
         if buf.end == 0 {
-            // The part waited for memory.
-            (self.state, self.partial_message) = (State::Partial(buf), Some(message));
+            // The part has been waiting for memory.
+            (self.state, self.partial_message) = (State::Incomplete(buf), Some(message));
             return self.retry_part();
         }
         let filled = buf.filled.saturating_add(n);
@@ -342,23 +344,24 @@ impl Receiver {
             if filled == buf.end {
                 message.grow_part(part, &mut buf, &mut self.memory);
             }
-            (self.state, self.partial_message) = (State::Partial(buf), Some(message));
+            (self.state, self.partial_message) = (State::Incomplete(buf), Some(message));
             return;
         }
         let base = total - part.len;
         let buffer = mem::take(&mut buf.buffer);
-        let mut ahead = NextHeader { len: (filled - total).min(buf.ahead.unwrap_or(0)), ..buf.next };
+        let mut ahead =
+            NextHeader { len: (filled - total).min(buf.requested_next_len.unwrap_or(0)), ..buf.next };
         self.memory.keep_box(buf);
         message.close_part(part, buffer, base, &self.memory);
         if message.part().is_some() {
             let mut next = message.fill(ahead.bytes(), &mut self.memory);
             if next.is_none() && message.part().is_some() {
-                // There is no memory at present for the next block, of which nothing has been received.
+                // There is no memory at present for the next block. Nothing of it has been received.
                 let empty = Deposit { header: message.header, total: 1 };
                 next = Some(self.memory.lend(Buffer::default(), 0, 0, Some(empty)).0);
             }
             if let Some(buf) = next {
-                (self.state, self.partial_message) = (State::Partial(buf), Some(message));
+                (self.state, self.partial_message) = (State::Incomplete(buf), Some(message));
                 return;
             }
             ahead.len = 0;
@@ -368,7 +371,7 @@ impl Receiver {
 
     fn complete_message(&mut self, message: MessageParts, next: NextHeader) {
         let total = message.total();
-        self.sizes.read_ahead = message.head_len.min(WINDOW);
+        self.sizes.read_ahead = message.head_len.min(WINDOW_SIZE);
         (self.sizes.expected, self.sizes.expected_total) = (total, 0);
         self.memory.record_size(total);
         let bytes = match message.window_bytes {
@@ -376,13 +379,13 @@ impl Receiver {
             None => self.memory.pool.share(message.control).slice(..message.control_len),
         };
         self.segments = Some(Box::new(message.segments));
-        self.state = State::Whole { header: message.header, bytes, next };
+        self.state = State::CompleteMessage { header: message.header, bytes, next };
     }
 
     #[cold]
     pub(super) fn retry_part(&mut self) {
         let Some(mut message) = self.partial_message.take() else { return };
-        if let State::Partial(mut buf) = mem::replace(&mut self.state, State::Window) {
+        if let State::Incomplete(mut buf) = mem::replace(&mut self.state, State::Window) {
             let Some(part) = message.part() else { return self.memory.give_back(buf) };
             if buf.end > 0 {
                 self.memory.starved = false;
@@ -393,7 +396,7 @@ impl Receiver {
                 self.memory.keep_box(buf);
                 buf = message.lend_part(part, opened, 0, &mut self.memory);
             }
-            self.state = State::Partial(buf);
+            self.state = State::Incomplete(buf);
         }
         self.partial_message = Some(message);
     }
@@ -401,7 +404,9 @@ impl Receiver {
     /// Returns the number of bytes of the complete message that are not in the control buffer.
     pub(crate) fn len_outside_control(&self) -> usize {
         match (&self.state, &self.segments) {
-            (State::Whole { bytes, .. }, Some(segments)) => segments.len().saturating_sub(bytes.len()),
+            (State::CompleteMessage { bytes, .. }, Some(segments)) => {
+                segments.len().saturating_sub(bytes.len())
+            }
             _ => 0,
         }
     }

@@ -1,4 +1,6 @@
-//! Messages that are incomplete or too large.
+//! Decides how an incomplete or oversized message is received, and continues reading it.
+//!
+//! A *deposit* is a message, or a piece of a fragmented message, that is read directly into its final buffer.
 
 use giop_codec::Version;
 use giop_codec::giop::{MessageHeader, MessageType};
@@ -10,17 +12,19 @@ use super::stream_start::{Decision, MIN_FORWARDED_SIZE};
 use super::{HEADER_LEN, MIN_DEPOSIT_SIZE, OVERSIZED_START_LEN, Receiver, State};
 use crate::error::ProtocolError;
 
-/// The handling of an incomplete message, according to its size.
+/// The handling of an incomplete message, according to its type and size.
 pub(super) enum Handling {
-    /// The message has this size and is received.
+    /// Receive the message. The value is its size in bytes, with the header.
     Receive(usize),
-    /// A fragment whose position the connection determines.
-    Position,
-    /// Too large: the message is skipped, and can be answered.
+    /// Wait until the connection tells where the payload of this fragment belongs.
+    Place,
+    /// Hand out the start of a request that is too large, and skip the rest. The value is its whole size.
     Skip(usize),
 }
 
 impl Receiver {
+    /// Starts to receive the incomplete message at the start of the window. Returns its header if its start
+    /// is handed out now, because the rest is streamed or skipped.
     pub(super) fn peek_incomplete(
         &mut self,
         header: MessageHeader,
@@ -32,10 +36,10 @@ impl Receiver {
         match self.stream.decision_for(&header, size, received) {
             Decision::Wait => return Ok(None),
             Decision::Stream => {
-                // All of the message may have been received, and other messages after it.
+                // The window may contain the whole message, and further messages after it.
                 let received_len = received_len.min(size);
                 (self.front.len, self.skip.left, self.skip.size) = (received_len, size - received_len, size);
-                (self.front.streams, self.front.has_more) = (true, header.more_fragments);
+                (self.front.is_streamed, self.front.has_more_pieces) = (true, header.more_fragments);
                 return Ok(Some(MessageHeader { more_fragments: false, ..header }));
             }
             Decision::Whole => {}
@@ -47,14 +51,14 @@ impl Receiver {
                 self.skip.size = total;
                 Ok(Some(header))
             }
-            Handling::Position => {
+            Handling::Place => {
                 self.has_unplaced_fragment = received_len >= headers_len(&header);
                 Ok(None)
             }
             Handling::Receive(total) if total >= MIN_DEPOSIT_SIZE => {
                 let start = window.buffer.view(from..from + received_len);
                 match self.find_blocks(&header, total, &start) {
-                    BlockListSearch::Wait => return Ok(None),
+                    BlockListSearch::Incomplete => return Ok(None),
                     BlockListSearch::List(list) => {
                         if self.begin_message_parts(header, &list, &start) {
                             drop(start);
@@ -62,9 +66,9 @@ impl Receiver {
                         }
                         return Ok(None);
                     }
-                    BlockListSearch::No => {}
+                    BlockListSearch::NoList => {}
                 }
-                if self.stream.passes(&header, &start) {
+                if self.stream.is_forwarded(&header, &start) {
                     if self.begin_forwarded(header, start) {
                         self.release_window();
                     }
@@ -72,13 +76,13 @@ impl Receiver {
                 }
                 if let Some(buf) = self.deposit(header, total, &start) {
                     drop(start);
-                    self.state = State::Partial(buf);
+                    self.state = State::Incomplete(buf);
                     self.release_window();
                 }
                 Ok(None)
             }
             Handling::Receive(total) => {
-                if total >= MIN_FORWARDED_SIZE && self.stream.passes(&header, received) {
+                if total >= MIN_FORWARDED_SIZE && self.stream.is_forwarded(&header, received) {
                     let early = window.buffer.view(from..from + received_len);
                     if self.begin_forwarded(header, early) {
                         self.release_window();
@@ -89,17 +93,18 @@ impl Receiver {
         }
     }
 
-    pub(super) fn peek_deposited(&mut self) -> Result<Option<MessageHeader>, ProtocolError> {
+    /// Returns the header of the next message, if it is complete and not in the window.
+    pub(super) fn peek_outside_window(&mut self) -> Result<Option<MessageHeader>, ProtocolError> {
         match &self.state {
-            State::Whole { header, .. } => {
+            State::CompleteMessage { header, .. } => {
                 let header = *header;
                 Ok(Some(if header.more_fragments { self.first_piece(header) } else { header }))
             }
-            State::Piece { header, .. } => {
+            State::CompletePiece { header, .. } => {
                 let header = *header;
                 Ok(Some(if is_fragment(&header) { header } else { self.first_piece(header) }))
             }
-            State::Early { next, after_piece } => {
+            State::NextHeader { next, after_piece } => {
                 let (next, after_piece) = (*next, *after_piece);
                 let Some(header) = next.header().transpose()? else { return Ok(None) };
                 let size = (header.size as usize).saturating_add(HEADER_LEN);
@@ -111,8 +116,8 @@ impl Receiver {
                         self.front.len = total;
                         return Ok(Some(header));
                     }
-                    Handling::Position => self.has_unplaced_fragment = next.len >= headers_len(&header),
-                    // After a large piece, even a small fragment is read into its final position.
+                    Handling::Place => self.has_unplaced_fragment = next.len >= headers_len(&header),
+                    // After a large piece, even a small fragment is read directly to its place.
                     Handling::Receive(_)
                         if after_piece
                             && self.waits_for_place(&header)
@@ -121,11 +126,11 @@ impl Receiver {
                         self.has_unplaced_fragment = next.len >= headers_len(&header);
                     }
                     Handling::Receive(total) if total >= MIN_DEPOSIT_SIZE => {
-                        if let BlockListSearch::Wait = self.find_blocks(&header, total, next.bytes()) {
+                        if let BlockListSearch::Incomplete = self.find_blocks(&header, total, next.bytes()) {
                             return Ok(None);
                         }
                         if let Some(buf) = self.deposit(header, total, next.bytes()) {
-                            self.state = State::Partial(buf);
+                            self.state = State::Incomplete(buf);
                         }
                     }
                     Handling::Receive(_) | Handling::Skip(_) => {}
@@ -141,7 +146,7 @@ impl Receiver {
         let received = self.skip.left.min(self.window.end - self.window.start);
         self.window.start += received;
         self.skip.left -= received;
-        self.skip.total += received as u64;
+        self.skip.total_received += received as u64;
     }
 
     #[cold]
@@ -157,19 +162,20 @@ impl Receiver {
         let Some(deposit @ Deposit { header, total }) = buf.deposit else { return };
         if filled >= total {
             buf.next.len = (filled - total).min(deposit.next_len());
-            if is_fragment(&header) && self.deposits {
-                self.state = State::Piece { header, buf };
+            if is_fragment(&header) && self.deposits_enabled {
+                self.state = State::CompletePiece { header, buf };
                 return;
             }
-            if has_more_pieces(&header) && self.deposits {
+            if has_more_pieces(&header) && self.deposits_enabled {
                 self.sizes.first_piece = total;
-                self.state = State::Piece { header, buf };
+                self.state = State::CompletePiece { header, buf };
                 return;
             }
-            (self.sizes.expected, self.sizes.expected_total) = (if self.deposits { total } else { 0 }, 0);
+            (self.sizes.expected, self.sizes.expected_total) =
+                (if self.deposits_enabled { total } else { 0 }, 0);
             self.memory.record_size(total);
             let bytes = self.memory.pool.share(std::mem::take(&mut buf.buffer)).slice(..total);
-            self.state = State::Whole { header, bytes, next: buf.next };
+            self.state = State::CompleteMessage { header, bytes, next: buf.next };
             self.memory.keep_box(buf);
             return;
         }
@@ -177,16 +183,17 @@ impl Receiver {
         if filled == buf.end {
             self.memory.grow(&mut buf, self.memory.grant(filled));
         }
-        self.state = State::Partial(buf);
+        self.state = State::Incomplete(buf);
     }
 
+    /// Requests memory again for the message for which the pool had none.
     #[cold]
     pub(crate) fn retry(&mut self) {
         self.memory.starved = false;
         if self.partial_message.is_some() {
             return self.retry_part();
         }
-        if let State::Partial(buf) = &mut self.state
+        if let State::Incomplete(buf) = &mut self.state
             && buf.filled == buf.end
         {
             let granted = self.memory.grant(buf.filled);
@@ -197,8 +204,8 @@ impl Receiver {
     pub(super) fn handling_of(&self, header: &MessageHeader) -> Result<Handling, ProtocolError> {
         let total = (header.size as usize).saturating_add(HEADER_LEN);
         let large = total >= MIN_DEPOSIT_SIZE || total > self.max_message_size;
-        if self.deposits && large && self.waits_for_place(header) {
-            Ok(Handling::Position)
+        if self.deposits_enabled && large && self.waits_for_place(header) {
+            Ok(Handling::Place)
         } else if total <= self.max_message_size {
             Ok(Handling::Receive(total))
         } else if header.kind == MessageType::Request

@@ -1,15 +1,15 @@
-//! [`ReadBuf`]: the buffer that is lent to a reader.
+//! [`ReadBuf`]: the buffer that the receiver lends to the code that reads the socket.
 
 use std::io::IoSliceMut;
 
 use giop_codec::Version;
 use giop_codec::giop::{HeaderError, MessageHeader};
 
-use super::place::Loan;
+use super::loan::Loan;
 use super::{HEADER_LEN, PIECE_HEADER_LEN};
 use crate::pool::{Buffer, BufferPool};
 
-/// A buffer that is lent to the reader of the socket.
+/// A buffer that the receiver lends to the code that reads the socket.
 #[derive(Debug)]
 pub struct ReadBuf(pub(super) Box<LentBuffer>);
 
@@ -18,34 +18,36 @@ pub struct ReadBuf(pub(super) Box<LentBuffer>);
 pub(super) struct LentBuffer {
     pub(super) buffer: Buffer,
     pub(super) filled: usize,
-    /// The position up to which bytes may be read.
+    /// The position in `buffer` up to which bytes may be read.
     pub(super) end: usize,
     pub(super) deposit: Option<Deposit>,
-    /// The number of bytes of `next` to read after the deposit, unless the deposit's header determines it.
-    pub(super) ahead: Option<usize>,
+    /// The number of bytes of `next` to read after the deposit. `None`: the deposit's header determines it.
+    pub(super) requested_next_len: Option<usize>,
     pub(super) next: NextHeader,
-    /// Memory that receives the bytes instead of `buffer`.
+    /// Memory of the payload's reader that receives the bytes instead of `buffer`.
     pub(super) loan: Option<Box<Loan>>,
 }
 
-/// A message header that is read separately: twelve bytes, or sixteen if it may be that of a fragment.
+/// The first bytes of a message that are read separately: its header of twelve bytes. If the message may be a
+/// GIOP 1.2 fragment, the request id, four more bytes, is read with them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct NextHeader {
     pub(super) bytes: [u8; PIECE_HEADER_LEN],
     pub(super) len: usize,
 }
 
+/// A message, or a piece of a fragmented message, that is read directly into its final buffer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deposit {
     pub(super) header: MessageHeader,
-    /// The position of its end in the buffer.
+    /// The number of bytes in the buffer when the message or piece is complete.
     pub(super) total: usize,
 }
 
 impl ReadBuf {
-    /// Returns the destinations of the next read: the rest of the buffer, and the next header after a
-    /// deposited message. If both are empty, because a [`DepositTarget`](super::DepositTarget) has no room,
-    /// nothing must be read.
+    /// Returns the destinations of the next read: the rest of the buffer, then the header of the next
+    /// message, if it is read separately. If both slices are empty, because a
+    /// [`DepositTarget`](super::DepositTarget) has no memory for more bytes, nothing must be read.
     #[inline]
     pub fn io_slices(&mut self) -> [IoSliceMut<'_>; 2] {
         if self.0.loan.is_some() {
@@ -70,21 +72,21 @@ impl ReadBuf {
         [rest, next].map(IoSliceMut::new)
     }
 
-    /// Returns the total size of [`io_slices`](Self::io_slices). A shorter read has emptied the socket.
+    /// Returns the total size of [`io_slices`](Self::io_slices) in bytes. After a shorter read, it is empty.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.0.end - self.0.filled + self.0.missing_next_len()
     }
 
-    /// Returns whether the rest of a large message is read into the buffer, so that a reader may wait until
-    /// it is full. `false` for a chunk of a stream, which is filled from near the start.
+    /// Returns whether the buffer receives the rest of a large message, so that a reader may wait until it is
+    /// full. Returns `false` for a chunk of a stream in the pool's memory, which is handed out at any length.
     #[inline]
     pub fn is_deposit(&self) -> bool {
-        let LentBuffer { filled, ahead, loan, .. } = &*self.0;
-        self.0.deposit.is_some() && (*filled >= HEADER_LEN || ahead.is_some() || loan.is_some())
+        let LentBuffer { filled, requested_next_len, loan, .. } = &*self.0;
+        self.0.deposit.is_some() && (*filled >= HEADER_LEN || requested_next_len.is_some() || loan.is_some())
     }
 
-    /// Copies bytes that were received elsewhere into the buffer, and returns their number.
+    /// Copies as many of `bytes` as fit into the buffer, and returns their number.
     pub fn fill(&mut self, bytes: &[u8]) -> usize {
         let [mut into, mut next] = self.io_slices();
         let mut filled = 0;
@@ -95,7 +97,7 @@ impl ReadBuf {
         filled
     }
 
-    /// Returns the memory to the pool. Dropping the returned loan runs the servant's code.
+    /// Gives the memory of the buffer back to the pool. Dropping the returned loan runs its owner's code.
     #[must_use]
     pub fn give_back(self, pool: &BufferPool) -> Option<Box<Loan>> {
         let LentBuffer { buffer, loan, .. } = *self.0;
@@ -105,13 +107,13 @@ impl ReadBuf {
 }
 
 impl LentBuffer {
-    /// Returns the number of bytes of the next header that are still to be read: those after the end of a
-    /// deposited message, or without a buffer all missing ones.
+    /// Returns the number of bytes of the next header that the next read may receive. It is 0 while more
+    /// memory must be granted to the deposit first.
     #[inline]
     fn missing_next_len(&self) -> usize {
         match &self.deposit {
             Some(deposit) if deposit.total != self.end => 0,
-            Some(deposit) => self.ahead.unwrap_or(deposit.next_len()),
+            Some(deposit) => self.requested_next_len.unwrap_or(deposit.next_len()),
             None if self.end == 0 => PIECE_HEADER_LEN - self.next.len,
             None => 0,
         }

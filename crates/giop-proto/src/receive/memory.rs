@@ -5,16 +5,16 @@ use giop_codec::giop::{MessageHeader, MessageType};
 use super::lent::{Deposit, LentBuffer, NextHeader, ReadBuf, has_more_pieces};
 use super::parts::Memory;
 use super::{HEADER_LEN, OVERSIZED_START_LEN, PIECE_HEADER_LEN, Receiver, STREAM_START_LEN, State};
-use crate::pool::{Buffer, WINDOW};
+use crate::pool::{Buffer, WINDOW_SIZE};
 
-/// The maximum number of bytes after a large message that are copied out of its buffer.
+/// The maximum number of bytes that are copied from the end of a large message's buffer to a new window.
 const MAX_MOVED_REST: usize = 4 * 1024;
 
-/// The size in bytes of the window of a receiver for which the pool has no memory.
+/// The minimum size in bytes of the window of a receiver for which the pool has no memory.
 pub(super) const STARVED_WINDOW: usize = 4 * 1024;
 
 impl Memory {
-    /// Returns the number of bytes that a message of which `received` bytes have been received may occupy.
+    /// Returns the number of bytes that a message may occupy after `received` bytes of it have been received.
     pub(super) fn grant(&self, received: usize) -> usize {
         grant(received, self.largest_received)
     }
@@ -23,12 +23,12 @@ impl Memory {
         self.largest_received = self.largest_received.max(message_size);
     }
 
-    /// Returns whether memory must be provided, beyond the pool's cap if necessary.
-    pub(super) fn is_urgent(&self) -> bool {
+    /// Returns whether memory must be provided even if the pool's limit is exceeded.
+    pub(super) fn must_get_memory(&self) -> bool {
         self.urgent || self.is_overdrawn
     }
 
-    /// Allows memory beyond the cap, unless another receiver has it.
+    /// Permits this receiver to exceed the pool's limit, unless another receiver has this permission.
     #[cold]
     pub(crate) fn overdraw(&mut self) {
         self.is_overdrawn = self.is_overdrawn || self.pool.start_overdraft();
@@ -47,7 +47,7 @@ impl Memory {
     }
 
     pub(super) fn keep_box(&mut self, empty: Box<LentBuffer>) {
-        let [first, second] = &mut self.idle;
+        let [first, second] = &mut self.idle_boxes;
         if first.is_none() { *first = Some(empty) } else { *second = Some(empty) }
     }
 
@@ -59,23 +59,23 @@ impl Memory {
         to: usize,
         deposit: Option<Deposit>,
     ) -> ReadBuf {
-        let [first, second] = &mut self.idle;
+        let [first, second] = &mut self.idle_boxes;
         let mut lent = first.take().or_else(|| second.take()).unwrap_or_default();
         lent.buffer = buffer;
         lent.buffer.make_writable(to);
         (lent.filled, lent.end, lent.deposit, lent.next.len) = (from, to, deposit, 0);
-        lent.ahead = None;
+        lent.requested_next_len = None;
         ReadBuf(lent)
     }
 
-    /// Returns a buffer for `size` bytes of which `granted` may be written, and the number that may actually
-    /// be written. Returns `None` if there is no memory at present.
+    /// Returns a buffer of `size` bytes and the number of them that may be written: `granted`, or all if the
+    /// buffer is not the pool's. If there is no memory at present, returns `None` and starves the receiver.
     pub(super) fn buffer_granted(&mut self, size: usize, granted: usize) -> Option<(Buffer, usize)> {
         let can_hold = self.pool.can_hold(size);
         match can_hold.then(|| self.pool.try_take_granted(size, granted)).flatten() {
             Some(buffer) => Some((buffer, granted)),
-            // Waiting is not permitted, or would last forever.
-            None if self.is_urgent() || !can_hold => Some((self.pool.take_unpooled(size), usize::MAX)),
+            // The memory must be provided now, or the pool can never provide it.
+            None if self.must_get_memory() || !can_hold => Some((self.pool.take_unpooled(size), usize::MAX)),
             None => {
                 self.starved = true;
                 None
@@ -83,14 +83,14 @@ impl Memory {
         }
     }
 
-    /// Extends a deposit up to `granted` bytes, or suspends reading if the pool has no memory for it.
+    /// Permits a deposit to fill `granted` bytes. If the pool has no memory for them, starves the receiver.
     #[cold]
     pub(super) fn grow(&mut self, buf: &mut LentBuffer, granted: usize) {
         let Some(Deposit { total, .. }) = buf.deposit else { return };
         let to = total.min(granted);
         // If memory must be provided, the charge may stay too low. The pool then does not keep the buffer.
         let all = if to == total { usize::MAX } else { to };
-        self.starved = !self.pool.charge_more(&mut buf.buffer, all) && !self.is_urgent();
+        self.starved = !self.pool.charge_more(&mut buf.buffer, all) && !self.must_get_memory();
         if !self.starved {
             buf.buffer.make_writable(to);
             buf.end = to;
@@ -119,14 +119,15 @@ impl Receiver {
         if let Some(message) = self.partial_message.take() {
             message.give_back(&self.memory.pool);
         }
-        (self.front.streams, self.front.has_more, self.has_unplaced_fragment) = (false, false, false);
+        (self.front.is_streamed, self.front.has_more_pieces, self.has_unplaced_fragment) =
+            (false, false, false);
         (self.window.start, self.window.end, self.front.len, self.skip.left, self.memory.starved) =
             (0, 0, 0, 0, false);
         if let Some(window) = self.window.buf.take() {
             self.memory.give_back(window);
         }
         match std::mem::replace(&mut self.state, State::Window) {
-            State::Partial(buf) | State::Piece { buf, .. } => self.memory.give_back(buf),
+            State::Incomplete(buf) | State::CompletePiece { buf, .. } => self.memory.give_back(buf),
             State::Lent => self.state = State::Lent,
             _ => {}
         }
@@ -140,14 +141,14 @@ impl Receiver {
         }
     }
 
-    /// Returns the buffer of a large message that was taken to the pool, if the start of the next message
-    /// follows it there. This must not wait for the next read, because only a message whose buffer is in the
-    /// pool can be [written to](crate::BufferPool::write_to).
+    /// Moves the start of the next message out of the buffer of a large message, which has been taken, and
+    /// returns that buffer to the pool. This must not wait for the next read, because only a message whose
+    /// buffer has been returned can be [written to](crate::BufferPool::write_to).
     #[cold]
     pub(super) fn leave_large_buffer(&mut self) {
         let Some(window) = &self.window.buf else { return };
         let rest = window.buffer.bytes().get(self.window.start..self.window.end).unwrap_or_default();
-        // Normal windows are kept with their contents. Streamed and skipped data continues in its buffer.
+        // A normal window is kept with its contents. Streamed and skipped bytes stay in their buffer.
         if window.buffer.is_window()
             || rest.len() > MAX_MOVED_REST
             || self.skip.left > 0
@@ -158,10 +159,10 @@ impl Receiver {
         if rest.len() <= HEADER_LEN {
             let next = NextHeader::new(rest);
             self.release_window();
-            self.state = State::Early { next, after_piece: false };
-        } else if let Some(mut buffer) = self.memory.pool.try_take(WINDOW) {
+            self.state = State::NextHeader { next, after_piece: false };
+        } else if let Some(mut buffer) = self.memory.pool.try_take(WINDOW_SIZE) {
             let copied = copy(rest, buffer.bytes_mut());
-            self.memory.copied += copied;
+            self.memory.copied_bytes += copied;
             let mut small = self.memory.lend(buffer, copied as usize, copied as usize, None).0;
             small.buffer.freeze();
             (self.window.start, self.window.end) = (0, small.end);
@@ -205,11 +206,11 @@ impl Receiver {
     pub(super) fn window_with_rest(&mut self) -> ReadBuf {
         let (start, end) = (std::mem::take(&mut self.window.start), std::mem::take(&mut self.window.end));
         let Some(mut window) = self.window.buf.take() else { return self.window_with(&[]) };
-        let fits = end - start + OVERSIZED_START_LEN <= window.buffer.capacity().min(WINDOW / 2);
+        let fits = end - start + OVERSIZED_START_LEN <= window.buffer.capacity().min(WINDOW_SIZE / 2);
         if self.sizes.expected == 0 && fits && window.buffer.reclaim() {
-            // No view is left: the remaining bytes are moved to the front.
+            // No message refers to the window any more, so the unprocessed bytes can be moved to its start.
             window.buffer.bytes_mut().copy_within(start..end, 0);
-            self.memory.copied += (end - start) as u64;
+            self.memory.copied_bytes += (end - start) as u64;
             (window.filled, window.end, window.deposit) = (end - start, window.buffer.capacity(), None);
             window.buffer.make_writable(window.end);
             return ReadBuf(window);
@@ -221,53 +222,59 @@ impl Receiver {
 
     pub(super) fn take_other_buf(&mut self) -> ReadBuf {
         match std::mem::replace(&mut self.state, State::Lent) {
-            State::Partial(buf) if !self.deposits && buf.deposit.is_some() => {
+            State::Incomplete(buf) if !self.deposits_enabled && buf.deposit.is_some() => {
                 self.staged = Some(buf);
                 self.empty_window()
             }
-            State::Partial(buf) => ReadBuf(buf),
-            State::Early { next, after_piece: true } if awaits_fragment(&next) => {
+            State::Incomplete(buf) => ReadBuf(buf),
+            State::NextHeader { next, after_piece: true } if awaits_fragment(&next) => {
                 let mut buf = self.memory.lend(Buffer::default(), 0, 0, None);
                 buf.0.next = next;
                 buf
             }
-            State::Early { next, .. } => self.window_with(next.bytes()),
-            State::Window | State::Lent | State::Whole { .. } | State::Piece { .. } => self.window_with(&[]),
+            State::NextHeader { next, .. } => self.window_with(next.bytes()),
+            State::Window | State::Lent | State::CompleteMessage { .. } | State::CompletePiece { .. } => {
+                self.window_with(&[])
+            }
         }
     }
 
     /// Returns a window that starts with copies of the bytes `rest`.
     pub(super) fn window_with(&mut self, rest: &[u8]) -> ReadBuf {
         let min_size = rest.len() + OVERSIZED_START_LEN;
-        // The number of bytes to read, and the size of the buffer, which may be for more pieces.
+        // The number of bytes to read, and the size of the buffer, which may also receive the next pieces.
         let (size, buffer_size) = match std::mem::take(&mut self.sizes.expected) {
-            0 if std::mem::take(&mut self.stream.follows_stream) => (STREAM_START_LEN.max(min_size), WINDOW),
-            0 => (WINDOW, WINDOW),
-            // The peer sends lists of blocks: at most the header of the next message is read.
-            _ if self.sizes.read_ahead > 0 => (self.sizes.read_ahead.max(min_size), WINDOW),
+            0 if std::mem::take(&mut self.stream.follows_stream) => {
+                (STREAM_START_LEN.max(min_size), WINDOW_SIZE)
+            }
+            0 => (WINDOW_SIZE, WINDOW_SIZE),
+            // The peer sends lists of blocks: read only up to the first block, which gets its own buffer.
+            _ if self.sizes.read_ahead > 0 => (self.sizes.read_ahead.max(min_size), WINDOW_SIZE),
             piece if self.sizes.expected_total > 0 => {
                 ((piece + PIECE_HEADER_LEN).max(min_size), self.sizes.expected_total.max(piece))
             }
-            // As many whole messages as fit into a window, so that its end cuts none of them.
+            // Read as many whole messages as fit into a window, so that no message is split at its end.
             message => {
-                let whole = (WINDOW / message).max(1) * message + HEADER_LEN;
+                let whole = (WINDOW_SIZE / message).max(1) * message + HEADER_LEN;
                 (whole.max(min_size), whole)
             }
         };
         let mut buffer = match self.memory.pool.try_take(buffer_size.max(size).max(min_size)) {
             Some(buffer) => buffer,
-            None if self.memory.is_urgent() => self.memory.pool.take_unpooled(WINDOW.max(min_size)),
+            None if self.memory.must_get_memory() => {
+                self.memory.pool.take_unpooled(WINDOW_SIZE.max(min_size))
+            }
             None => {
                 self.memory.starved = true;
                 self.memory.pool.take_unpooled(STARVED_WINDOW.max(min_size))
             }
         };
-        self.memory.copied += copy(rest, buffer.bytes_mut());
+        self.memory.copied_bytes += copy(rest, buffer.bytes_mut());
         let to = buffer.capacity().min(size);
         self.memory.lend(buffer, rest.len(), to, None)
     }
 
-    /// Returns a buffer for the message alone, which starts with the bytes received so far.
+    /// Returns a buffer for this message alone, with its received bytes `start`, if there is memory.
     pub(super) fn deposit(
         &mut self,
         header: MessageHeader,
@@ -275,24 +282,27 @@ impl Receiver {
         start: &[u8],
     ) -> Option<Box<LentBuffer>> {
         let buffer_size = if has_more_pieces(&header) {
-            // With space for a short last piece.
+            // The next piece is usually short, so reserve space for it.
             (total + total / 8).min(self.max_message_size).max(total).max(self.sizes.expected_total)
         } else {
             total
         };
         let (mut buffer, granted) = self.buffer_for(buffer_size, start.len())?;
-        self.memory.copied += copy(start, buffer.bytes_mut());
+        self.memory.copied_bytes += copy(start, buffer.bytes_mut());
         Some(self.memory.lend(buffer, start.len(), total.min(granted), Some(Deposit { header, total })).0)
     }
 
-    /// Returns a buffer for `size` bytes of a message of which `received` bytes have been received, and the
+    /// Returns a buffer of `size` bytes for a message of which `received` bytes have been received, and the
     /// number of bytes that may be written to it. Returns `None` if there is no memory at present.
     fn buffer_for(&mut self, size: usize, received: usize) -> Option<(Buffer, usize)> {
         self.memory.buffer_granted(size, self.memory.grant(received))
     }
 
-    /// Returns a buffer of at least `size` bytes that starts with the first `len` bytes of `buffer`: `buffer`
-    /// itself if it is large enough. Fails with `buffer` if there is no memory at present.
+    /// Returns a buffer of at least `size` bytes that starts with the first `len` bytes of `buffer`. It is
+    /// `buffer` itself if that is large enough.
+    ///
+    /// # Errors
+    /// `buffer`, if there is no memory at present.
     pub(super) fn larger_buffer(
         &mut self,
         buffer: Buffer,
@@ -302,29 +312,29 @@ impl Receiver {
         if buffer.capacity() >= size {
             return Ok(buffer);
         }
-        // At most four times the received size, which limits repeated copying.
+        // Twice the needed size avoids further copies. It is at most four times the received size.
         let buffer_size = size
             .saturating_mul(2)
             .min(4 * len)
             .min(self.max_message_size)
             .max(size)
             .max(self.sizes.expected_total);
-        // During the copy the message occupies both buffers.
+        // While it is copied, the message occupies both buffers.
         let fits = |size: usize| self.memory.pool.can_hold(size.saturating_add(buffer.capacity()));
         let buffer_size = if fits(buffer_size) { buffer_size } else { size };
         let mut larger = if fits(buffer_size) {
             let Some((larger, _)) = self.buffer_for(buffer_size, len) else { return Err(buffer) };
             larger
         } else {
-            // Otherwise it would wait for memory that it holds itself.
+            // The pool can never hold both buffers, so waiting for memory would never end.
             self.memory.pool.take(buffer_size)
         };
-        self.memory.copied += copy(buffer.bytes().get(..len).unwrap_or_default(), larger.bytes_mut());
+        self.memory.copied_bytes += copy(buffer.bytes().get(..len).unwrap_or_default(), larger.bytes_mut());
         self.memory.pool.give_back(buffer);
         Ok(larger)
     }
 
-    /// Reads the rest of a fragment into `buffer` from `at` on, after the received part `start`.
+    /// Starts to read the payload of a fragment to position `at` of `buffer`. `start` is its received part.
     pub(super) fn deposit_piece(
         &mut self,
         header: MessageHeader,
@@ -335,18 +345,18 @@ impl Receiver {
         let total = at + (header.size as usize).saturating_sub(PIECE_HEADER_LEN - HEADER_LEN);
         let filled = at + start.len();
         if let Some(to) = buffer.writable_range(at..filled) {
-            self.memory.copied += copy(start, to);
+            self.memory.copied_bytes += copy(start, to);
         }
         let to = total.min(buffer.charged_len()).max(filled);
         let ReadBuf(mut buf) = self.memory.lend(buffer, filled, to, Some(Deposit { header, total }));
         if filled == to && to < total {
             self.memory.grow(&mut buf, self.memory.grant(filled));
         }
-        self.state = State::Partial(buf);
+        self.state = State::Incomplete(buf);
     }
 }
 
-/// Returns whether `next` is, or may become, an incomplete header of a fragment.
+/// Returns whether `next` is incomplete, and may be the headers of a GIOP 1.2 fragment.
 fn awaits_fragment(next: &NextHeader) -> bool {
     match next.header() {
         None => true,
@@ -355,8 +365,9 @@ fn awaits_fragment(next: &NextHeader) -> bool {
     }
 }
 
+/// Returns the number of bytes that a message may occupy after `received` bytes of it have been received.
 pub(super) fn grant(received: usize, largest_received: usize) -> usize {
-    WINDOW.max(received.saturating_mul(4)).max(largest_received)
+    WINDOW_SIZE.max(received.saturating_mul(4)).max(largest_received)
 }
 
 fn copy(from: &[u8], to: &mut [u8]) -> u64 {

@@ -1,25 +1,28 @@
 //! [`Receiver`]: splits received bytes into messages.
 //!
-//! Small messages are read many at a time into a pooled window of 64 KiB, and are views of it. The rest of an
-//! incomplete message of at least [`MIN_DEPOSIT_SIZE`] bytes is *deposited*: it is read directly into the
-//! final buffer of the message, together with exactly one next header. A bulk message therefore costs one
-//! read and no copy. Only its part that was in the window already is moved once.
+//! Small messages are read many at a time into the *window*, a buffer of the pool that has 64 KiB, and are
+//! views of it. The rest of an incomplete message of at least [`MIN_DEPOSIT_SIZE`] bytes is *deposited*: it
+//! is read directly into the final buffer of the message, together with the header of the next message. A
+//! large message therefore costs few reads. Only the bytes that were already in the window are copied.
 //!
-//! The pieces of a GIOP 1.2 message are read in the same way into one buffer. An incomplete fragment waits
-//! for its position after the pieces before it, and the sixteen bytes of its headers are read separately.
+//! A fragmented message consists of *pieces*: its first message, and its fragments. The pieces of a GIOP 1.2
+//! message are read in the same way, one after the other into one buffer. Because the fragments of several
+//! messages may alternate, the payload of an incomplete fragment is not read until the connection has
+//! [placed](Receiver::place) it. Its headers, sixteen bytes, are read separately.
 //!
-//! *Memory.* Memory is granted to a message before its bytes are received. The grant is the maximum of 64
-//! KiB, four times its received size, and the size of the largest message completed on the connection. The
-//! buffer of a larger message reserves address space for all of it and is charged to the pool as the grant
-//! grows, so that nothing is moved. Without memory in the pool, the receiver is *starved* until a retry.
+//! *Memory.* A message may occupy only the memory that is granted to it. The grant is the maximum of 64 KiB,
+//! four times its received size, and the size of the largest message completed on the connection. The buffer
+//! of a larger message reserves address space for all of it, so that it never moves, and is charged to the
+//! pool as the grant grows. If the pool has no memory, the receiver is *starved*: it does not read until
+//! [`Receiver::retry`] succeeds.
 
 mod blocks;
 mod incomplete;
 mod lent;
+mod loan;
 mod memory;
 mod parts;
 mod pieces;
-mod place;
 mod staged;
 mod stream;
 mod stream_pieces;
@@ -38,12 +41,12 @@ use crate::pool::BufferPool;
 use blocks::{BlockListSearch, MessageParts};
 pub use lent::ReadBuf;
 use lent::{Deposit, LentBuffer, NextHeader};
+pub use loan::{AlignedBuffer, DepositTarget, Loan, LoanReturn};
 use parts::{FrontMessage, Memory, SizeHints, SkippedMessage, StreamState, Window};
-pub use place::{AlignedBuffer, DepositTarget, Loan, LoanReturn};
 
 pub use stream::{Chunk, MAX_CHUNK_SIZE};
 use stream_start::Decision;
-pub use stream_start::{STREAM_START_LEN, Streams};
+pub use stream_start::{STREAM_START_LEN, StreamSelector};
 
 /// Splits a stream of bytes into messages.
 ///
@@ -57,51 +60,60 @@ pub struct Receiver {
     pub(crate) window: Window,
     pub(crate) front: FrontMessage,
     sizes: SizeHints,
-    /// True if a partly received fragment waits for its position.
+    /// True if the connection must be asked where the payload of a partly received fragment belongs.
     has_unplaced_fragment: bool,
-    /// True if large messages are read into their final position.
-    pub(crate) deposits: bool,
-    /// The incomplete message, while a window for its next bytes is lent. Used only if nothing is deposited.
+    /// True if large messages are read directly into their final buffer.
+    pub(crate) deposits_enabled: bool,
+    /// The incomplete message, while a window for its next bytes is lent because `deposits_enabled` is false.
     staged: Option<Box<LentBuffer>>,
     pub(crate) stream: StreamState,
-    /// The message that is read part by part. Its current part is in `state`.
+    /// The message whose parts are read into separate buffers (`blocks.rs`). Its current part is in `state`.
     partial_message: Option<Box<MessageParts>>,
-    /// The layout of the complete message in `state`, if it was read part by part.
+    /// The buffers of the complete message in `state`, if its parts were read into separate buffers.
     segments: Option<Box<Segments>>,
     pub(crate) skip: SkippedMessage,
-    /// While the buffer is lent: whether a message is incomplete, and its size as far as it is known.
-    lent_message: (bool, usize),
+    lent_message: LentMessage,
     pub(crate) memory: Memory,
 }
 
+/// What is known of an incomplete message while its buffer is lent.
+#[derive(Debug, Default)]
+struct LentMessage {
+    is_incomplete: bool,
+    /// The size in bytes, or 0 if it is not known yet.
+    size: usize,
+}
+
+/// Where the received bytes are that have not been handed out.
 #[derive(Debug)]
 enum State {
     Window,
     Lent,
-    /// A whole deposited message, and the part of the next header received with it.
-    Whole {
+    /// A complete deposited message, and the part of the next header received with it.
+    CompleteMessage {
         header: MessageHeader,
         bytes: Bytes,
         next: NextHeader,
     },
-    /// A whole piece of a message, in the buffer that also receives the other pieces.
-    Piece {
+    /// A complete piece of a message, in the buffer that also receives the other pieces.
+    CompletePiece {
         header: MessageHeader,
         buf: Box<LentBuffer>,
     },
-    /// A header, or part of one, received after a deposited message or after a piece of one.
-    Early {
+    /// A header, or part of one, received with the deposited message or piece before it.
+    NextHeader {
         next: NextHeader,
         after_piece: bool,
     },
-    Partial(Box<LentBuffer>),
+    /// In the buffer of an incomplete message.
+    Incomplete(Box<LentBuffer>),
 }
 
 impl Receiver {
-    /// Creates a receiver of messages of up to `max_message_size` bytes, including the header. If `deposits`
-    /// is false, everything is read through the window and copied into the buffer of its message.
+    /// Creates a receiver of messages of up to `max_message_size` bytes, including the header. If
+    /// `deposits_enabled` is false, everything is read into the window, and each message is copied out of it.
     #[must_use]
-    pub fn new(pool: Arc<BufferPool>, max_message_size: usize, deposits: bool) -> Self {
+    pub fn new(pool: Arc<BufferPool>, max_message_size: usize, deposits_enabled: bool) -> Self {
         Self {
             max_message_size,
             state: State::Window,
@@ -109,21 +121,21 @@ impl Receiver {
             front: FrontMessage::default(),
             sizes: SizeHints::default(),
             has_unplaced_fragment: false,
-            deposits,
+            deposits_enabled,
             staged: None,
-            stream: StreamState { deposits, ..StreamState::default() },
+            stream: StreamState { deposits_enabled, ..StreamState::default() },
             partial_message: None,
             segments: None,
             skip: SkippedMessage::default(),
-            lent_message: (false, 0),
+            lent_message: LentMessage::default(),
             memory: Memory {
                 pool,
                 starved: false,
                 largest_received: 0,
                 urgent: false,
                 is_overdrawn: false,
-                idle: [None, None],
-                copied: 0,
+                idle_boxes: [None, None],
+                copied_bytes: 0,
             },
         }
     }
@@ -134,14 +146,16 @@ impl Receiver {
             State::Window => {
                 self.window.start < self.window.end || self.skip.left > 0 || self.stream.is_incomplete()
             }
-            State::Whole { .. } | State::Piece { .. } => false,
-            State::Lent => self.lent_message.0,
-            State::Partial(_) => true,
-            State::Early { next, .. } => next.len > 0 || self.skip.left > 0 || self.stream.is_incomplete(),
+            State::CompleteMessage { .. } | State::CompletePiece { .. } => false,
+            State::Lent => self.lent_message.is_incomplete,
+            State::Incomplete(_) => true,
+            State::NextHeader { next, .. } => {
+                next.len > 0 || self.skip.left > 0 || self.stream.is_incomplete()
+            }
         }
     }
 
-    /// Returns whether the header of a partly received message is complete.
+    /// Returns whether the header of a partly received message is complete. `false` while the buffer is lent.
     #[cold]
     pub(crate) fn has_header(&self) -> bool {
         match &self.state {
@@ -150,19 +164,18 @@ impl Receiver {
                     || self.skip.left > 0
                     || self.stream.is_incomplete()
             }
-            State::Partial(buf) => buf.deposit.is_some() || buf.filled >= HEADER_LEN,
-            State::Early { next, .. } => next.len >= HEADER_LEN,
-            State::Lent | State::Whole { .. } | State::Piece { .. } => false,
+            State::Incomplete(buf) => buf.deposit.is_some() || buf.filled >= HEADER_LEN,
+            State::NextHeader { next, .. } => next.len >= HEADER_LEN,
+            State::Lent | State::CompleteMessage { .. } | State::CompletePiece { .. } => false,
         }
     }
 
-    /// Returns whether a further whole message may have been received. If not, the last message should be
-    /// served before the next read, so that the next message reuses its buffer, which is still in the
-    /// processor's cache.
+    /// Returns whether a further complete message may have been received. If not, the last message should be
+    /// processed before the next read, so that the next one reuses its buffer, which is still in the cache.
     #[inline]
     pub(crate) fn may_hold_another(&self) -> bool {
         if !matches!(self.state, State::Window) {
-            return !matches!(self.state, State::Early { .. });
+            return !matches!(self.state, State::NextHeader { .. });
         }
         let rest = self.unprocessed();
         match rest.first_chunk().map(MessageHeader::decode) {
@@ -172,34 +185,34 @@ impl Receiver {
         }
     }
 
-    /// Returns the size of the incomplete message. 0 if it is not known yet.
-    pub fn announced(&self) -> usize {
+    /// Returns the size in bytes of the incomplete message, or 0 if it is not known yet.
+    pub fn announced_size(&self) -> usize {
         match &self.state {
-            State::Partial(buf) => match &self.partial_message {
+            State::Incomplete(buf) => match &self.partial_message {
                 Some(partial_message) => partial_message.total(),
                 None => buf.deposit.map_or(0, |deposit| deposit.total),
             },
-            State::Lent => self.lent_message.1,
+            State::Lent => self.lent_message.size,
             _ if self.skip.left > 0 => self.skip.size,
             _ => self.stream.size(),
         }
     }
 
-    /// Returns the number of granted bytes that the current large message still lacks, or 0.
+    /// Returns the number of missing bytes of the current large message for which memory is granted.
     #[inline]
-    pub fn rest(&self) -> usize {
+    pub fn granted_rest(&self) -> usize {
         match &self.state {
-            State::Partial(buf) if buf.deposit.is_some() => buf.end - buf.filled,
+            State::Incomplete(buf) if buf.deposit.is_some() => buf.end - buf.filled,
             State::Window => self.stream.loan_rest(),
             _ => 0,
         }
     }
 
-    /// Returns the buffer for the next read. It must be returned by [`handle_read`](Self::handle_read).
+    /// Returns the buffer for the next read. It must be given back with [`handle_read`](Self::handle_read).
     #[inline]
     #[must_use]
     pub fn take_read_buf(&mut self) -> ReadBuf {
-        self.lent_message = (self.is_mid_message(), self.announced());
+        self.lent_message = LentMessage { is_incomplete: self.is_mid_message(), size: self.announced_size() };
         if matches!(self.state, State::Window) {
             self.state = State::Lent;
             if self.stream.left() > 0 {
@@ -214,7 +227,7 @@ impl Receiver {
         }
     }
 
-    /// Takes the buffer back with `n` more bytes.
+    /// Takes the buffer back after `n` bytes have been read into it.
     #[inline]
     pub fn handle_read(&mut self, buf: ReadBuf, n: usize) {
         let ReadBuf(mut buf) = buf;
@@ -236,7 +249,7 @@ impl Receiver {
             self.read_header(buf, n);
         } else if filled == 0 {
             if self.sizes.read_ahead > 0 && buf.end < buf.buffer.capacity() {
-                self.sizes.expected = buf.end; // the expected message may still be received
+                self.sizes.expected = buf.end; // nothing was read: still expect the next message
             }
             self.keep_or_return_window(buf);
             self.state = State::Window;
@@ -246,14 +259,14 @@ impl Receiver {
         }
     }
 
-    /// Returns the header of the next message, if it is complete, or too large and skipped.
+    /// Returns the header of the next message, if it is complete, or if its rest is streamed or skipped.
     ///
     /// # Errors
     /// [`ProtocolError`] if no further message can be found in the stream.
     #[inline]
     pub fn peek(&mut self) -> Result<Option<MessageHeader>, ProtocolError> {
         if !matches!(self.state, State::Window) {
-            return self.peek_deposited();
+            return self.peek_outside_window();
         }
         let rest = self.unprocessed();
         let Some(start) = rest.first_chunk::<HEADER_LEN>() else { return Ok(None) };
@@ -266,7 +279,7 @@ impl Receiver {
         self.peek_incomplete(header)
     }
 
-    /// Returns the bytes of the peeked message.
+    /// Returns the bytes of the message that [`peek`](Self::peek) found.
     #[inline]
     pub(crate) fn front(&self) -> &[u8] {
         match (&self.state, &self.window.buf) {
@@ -275,11 +288,11 @@ impl Receiver {
                 .bytes()
                 .get(self.window.start..self.window.start + self.front.len)
                 .unwrap_or_default(),
-            (State::Whole { bytes, .. }, _) => bytes,
-            (State::Piece { header, buf }, _) => {
+            (State::CompleteMessage { bytes, .. }, _) => bytes,
+            (State::CompletePiece { header, buf }, _) => {
                 buf.buffer.bytes().get(..HEADER_LEN + header.size as usize).unwrap_or_default()
             }
-            (State::Early { next, .. }, _) => next.bytes.get(..self.front.len).unwrap_or_default(),
+            (State::NextHeader { next, .. }, _) => next.bytes.get(..self.front.len).unwrap_or_default(),
             _ => &[],
         }
     }
@@ -298,14 +311,14 @@ impl Receiver {
         JoinedMessage { bytes: self.take_front(), layout }
     }
 
-    /// Takes the peeked message, as a view.
+    /// Takes the peeked message. A large message is not copied, unless `deposits_enabled` is false.
     #[inline]
     #[must_use]
     pub fn take_front(&mut self) -> Bytes {
         if let State::Window = self.state
             && let Some(window) = &self.window.buf
         {
-            if !self.deposits {
+            if !self.deposits_enabled {
                 return self.copy_front();
             }
             let view = window.buffer.view(self.window.start..self.window.start + self.front.len);
@@ -317,7 +330,7 @@ impl Receiver {
 
     #[inline]
     pub(crate) fn drop_front(&mut self) {
-        (self.front.streams, self.front.has_more) = (false, false);
+        (self.front.is_streamed, self.front.has_more_pieces) = (false, false);
         if let State::Window = self.state { self.advance() } else { drop(self.take_deposited()) }
     }
 
@@ -325,46 +338,46 @@ impl Receiver {
     fn advance(&mut self) {
         let len = std::mem::take(&mut self.front.len);
         self.window.start += len;
-        if len >= MIN_DEPOSIT_SIZE && self.deposits {
+        if len >= MIN_DEPOSIT_SIZE && self.deposits_enabled {
             (self.sizes.expected, self.sizes.expected_total) = (len, 0);
             self.memory.record_size(len);
         }
-        if self.front.streams {
+        if self.front.is_streamed {
             self.begin_stream(len);
         } else if self.skip.left > 0 {
             self.skip_rest();
         }
         if self.window.start >= self.window.end {
             self.release_window();
-        } else if len >= MIN_DEPOSIT_SIZE && self.deposits {
+        } else if len >= MIN_DEPOSIT_SIZE && self.deposits_enabled {
             self.leave_large_buffer();
         }
     }
 
     fn take_deposited(&mut self) -> Bytes {
         match std::mem::replace(&mut self.state, State::Window) {
-            State::Whole { bytes, next, .. } => {
+            State::CompleteMessage { bytes, next, .. } => {
                 self.segments = None;
                 if self.window.start == self.window.end {
-                    self.state = State::Early { next, after_piece: false };
+                    self.state = State::NextHeader { next, after_piece: false };
                 }
-                if self.front.streams {
+                if self.front.is_streamed {
                     self.begin_stream(bytes.len());
                 }
                 bytes
             }
-            State::Piece { header, mut buf } => {
-                self.state = State::Early { next: buf.next, after_piece: true };
+            State::CompletePiece { header, mut buf } => {
+                self.state = State::NextHeader { next: buf.next, after_piece: true };
                 let bytes = self.memory.pool.share(std::mem::take(&mut buf.buffer));
                 self.memory.keep_box(buf);
-                if self.front.streams {
+                if self.front.is_streamed {
                     self.begin_stream(HEADER_LEN + header.size as usize);
                 }
                 bytes.slice(..bytes.len().min(HEADER_LEN + header.size as usize))
             }
-            State::Early { next, .. } => {
+            State::NextHeader { next, .. } => {
                 let len = std::mem::take(&mut self.front.len);
-                self.state = State::Early { next: next.without_first(len), after_piece: false };
+                self.state = State::NextHeader { next: next.without_first(len), after_piece: false };
                 Bytes::copy_from_slice(next.bytes.get(..len).unwrap_or_default())
             }
             other => {
@@ -374,7 +387,8 @@ impl Receiver {
         }
     }
 
-    /// Handles a filled window. If it starts with an incomplete message, it is filled further.
+    /// Handles a buffer into which bytes were read. If it starts with an incomplete message, the next read
+    /// may continue in it. If not, it becomes the window.
     #[inline]
     fn handle_filled_window(&mut self, mut buf: Box<LentBuffer>) {
         if self.skip.left > 0 {
@@ -383,21 +397,21 @@ impl Receiver {
         let filled = buf.filled;
         let start = buf.buffer.bytes().first_chunk::<HEADER_LEN>();
         if filled < HEADER_LEN {
-            self.state = State::Partial(buf);
+            self.state = State::Incomplete(buf);
             return;
         }
         if let Some(Ok(header)) = start.map(MessageHeader::decode) {
             let total = (header.size as usize).saturating_add(HEADER_LEN);
-            let partial = filled < total && self.deposits;
+            let partial = filled < total && self.deposits_enabled;
             if partial && self.continue_in_place(&mut buf, header, total) {
-                self.state = State::Partial(buf);
+                self.state = State::Incomplete(buf);
                 return;
             }
         }
         self.split_buffer(buf);
     }
 
-    /// Returns whether reading continues in the buffer that starts with an incomplete message.
+    /// Returns whether the next read can continue in `buf`, which starts with an incomplete message.
     fn continue_in_place(&self, buf: &mut LentBuffer, header: MessageHeader, total: usize) -> bool {
         let here = buf.buffer.bytes().get(..buf.filled).unwrap_or_default();
         match self.stream.decision_for(&header, total, here) {
@@ -405,7 +419,7 @@ impl Receiver {
             Decision::Stream => false,
             Decision::Whole if total > self.max_message_size => false,
             Decision::Whole if total < MIN_DEPOSIT_SIZE => {
-                // The limit for the header of a large message may still leave space for all of a small one.
+                // A small message may use the whole buffer, even if `end` was limited to a header.
                 let fits = total <= buf.buffer.capacity();
                 buf.end = if fits { buf.end.max(total) } else { buf.end };
                 buf.buffer.make_writable(buf.end);
@@ -413,19 +427,19 @@ impl Receiver {
             }
             Decision::Whole if self.waits_for_place(&header) => false,
             Decision::Whole => match self.find_blocks(&header, total, here) {
-                BlockListSearch::Wait => buf.filled < buf.end,
-                BlockListSearch::No if total <= buf.buffer.capacity() => {
+                BlockListSearch::Incomplete => buf.filled < buf.end,
+                BlockListSearch::NoList if total <= buf.buffer.capacity() => {
                     buf.deposit = Some(Deposit { header, total });
                     buf.end = total;
                     buf.buffer.make_writable(total);
                     true
                 }
-                BlockListSearch::No | BlockListSearch::List(_) => false,
+                BlockListSearch::NoList | BlockListSearch::List(_) => false,
             },
         }
     }
 
-    /// Makes a filled buffer the window, to be split into messages.
+    /// Makes `buf` the window, from which messages are then taken.
     #[inline]
     fn split_buffer(&mut self, mut buf: Box<LentBuffer>) {
         (self.window.start, self.window.end) = (0, buf.filled);

@@ -1,4 +1,4 @@
-//! The state of a receiver, in parts.
+//! The parts of the state of a [`Receiver`](super::Receiver).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -6,74 +6,78 @@ use std::sync::Arc;
 use giop_codec::giop::RequestId;
 
 use super::lent::LentBuffer;
-use super::place::{Loan, LoanPlace};
+use super::loan::{Loan, LoanPlace};
 use super::stream::Stream;
-use super::stream_start::{ReplyStream, Streams};
+use super::stream_start::{ReplyStream, StreamSelector};
 use crate::pool::BufferPool;
 
-/// The last window. Its bytes `start..end` are not processed yet. Without any, it is kept for reuse.
+/// The read window, of which the bytes `start..end` are not processed yet. An empty one is kept for reuse.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
     pub(super) buf: Option<Box<LentBuffer>>,
     pub(super) start: usize,
     pub(super) end: usize,
-    /// True if the pool allows that an empty window is kept.
+    /// True if this receiver has the pool's permission to keep an empty window.
     pub(crate) may_keep: bool,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct FrontMessage {
-    /// The length in bytes. 0 before it was peeked.
+    /// The number of bytes to hand out. 0 before `Receiver::peek` found the message.
     pub(super) len: usize,
     /// True if the message is handed out before its payload, which is received as a stream.
-    pub(crate) streams: bool,
-    pub(crate) has_more: bool,
+    pub(crate) is_streamed: bool,
+    /// True if the stream continues in fragments.
+    pub(crate) has_more_pieces: bool,
 }
 
-/// The sizes in bytes of earlier messages, from which those of the next ones are guessed.
+/// Sizes in bytes, learned from earlier messages, that the next message is expected to have.
 #[derive(Debug, Default)]
 pub(super) struct SizeHints {
-    /// The size of the next message: that of the last deposited one.
+    /// The size of the next message, or of its first piece if `expected_total` is not 0. 0 if unknown.
     pub(super) expected: usize,
-    /// The size of the next message if its first piece has the size `expected`: that of the last message.
+    /// The size of the next message with all its pieces, if it is expected to be fragmented. Otherwise 0.
     pub(super) expected_total: usize,
     /// The size of the first piece of the current message, if it is large.
     pub(super) first_piece: usize,
-    /// The size of the last message's part before its first block. 0 if the peer has sent no list of blocks.
+    /// The size of the last message's part before its first block. 0 if the peer sent no list of blocks.
     pub(super) read_ahead: usize,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct StreamState {
-    pub(crate) selector: Option<Arc<dyn Streams>>,
+    pub(crate) selector: Option<Arc<dyn StreamSelector>>,
     pub(super) current: Option<Box<Stream>>,
-    /// True after a streamed message. Only as much of the next one is read as shows whether it is streamed.
+    /// True after a streamed message. The next read then receives only the start of the next message.
     pub(super) follows_stream: bool,
-    /// The maximum size of a request's payload that may be streamed.
-    pub(crate) max: u64,
+    /// The maximum size, in bytes, of a request's payload that may be streamed.
+    pub(crate) max_payload_bytes: u64,
+    /// The reply whose results are streamed.
     pub(super) reply: Option<ReplyStream>,
     pub(crate) forwarded_replies: HashSet<RequestId>,
-    /// As for the receiver. If false, only messages in one piece are streamed, and nothing is lent.
-    pub(super) deposits: bool,
-    /// True if fragments of GIOP 1.1 are, or may become, those of a stream. They then wait for a position
-    /// like those of GIOP 1.2, and no other stream starts.
+    /// The same as in the receiver. If it is false, fragmented messages are not streamed, and no memory is
+    /// lent.
+    pub(super) deposits_enabled: bool,
+    /// True if fragments of GIOP 1.1 belong, or may belong, to a stream. The connection then decides where
+    /// their payloads belong, as for those of GIOP 1.2, and no other stream starts.
     pub(crate) has_1_1_fragments: bool,
     pub(super) loan: LoanPlace,
-    /// Loans that were returned after their stream was given up.
+    /// Loans that were returned after the reader of the stream had stopped waiting for them.
     #[expect(clippy::vec_box, reason = "the boxes are passed on")]
     pub(crate) orphaned_loans: Vec<Box<Loan>>,
 }
 
+/// The message or payload that is skipped now. Before a stream starts, its payload is noted here.
 #[derive(Debug, Default)]
 pub(crate) struct SkippedMessage {
-    /// Bytes that are still to be received.
+    /// The number of its bytes that are still to be received.
     pub(super) left: usize,
     pub(super) size: usize,
-    /// Bytes of all skipped messages that have been received.
-    pub(crate) total: u64,
+    /// The number of bytes that have been received of all skipped messages.
+    pub(crate) total_received: u64,
 }
 
-/// The memory of a receiver: its share of the pool, and the boxes in which buffers are lent.
+/// What a receiver knows of its memory: the pool, the permissions to use it, and the boxes for lent buffers.
 #[derive(Debug)]
 pub(crate) struct Memory {
     pub(crate) pool: Arc<BufferPool>,
@@ -82,9 +86,10 @@ pub(crate) struct Memory {
     pub(crate) largest_received: usize,
     /// True if memory must be provided because this side awaits replies.
     pub(crate) urgent: bool,
-    /// True if this receiver may take memory beyond the cap.
+    /// True if this receiver may take more memory than the pool's limit.
     pub(crate) is_overdrawn: bool,
-    /// Empty boxes. There are at most two: that of a window and that of a deposit.
-    pub(super) idle: [Option<Box<LentBuffer>>; 2],
-    pub(crate) copied: u64,
+    /// Boxes without a buffer, for reuse. Two are enough: one for a window and one for a deposit.
+    pub(super) idle_boxes: [Option<Box<LentBuffer>>; 2],
+    /// The number of received bytes that have been copied.
+    pub(crate) copied_bytes: u64,
 }

@@ -1,4 +1,7 @@
-//! The pieces of fragmented messages: each is read to its position after those before it.
+//! The pieces of fragmented messages: the first message, and its fragments.
+//!
+//! The payload of each fragment is read into the buffer of its message, after the pieces before it. Because
+//! fragments of several messages may alternate, the connection tells which buffer that is.
 
 use giop_codec::Version;
 use giop_codec::giop::{MessageHeader, MessageType, RequestId};
@@ -9,8 +12,9 @@ use crate::frame::first_word;
 use crate::pool::Buffer;
 
 impl Receiver {
-    /// Returns the fragment that waits for its position, with its id, which GIOP 1.1 does not have. It must
-    /// be [placed](Self::place) or [skipped](Self::skip_unplaced).
+    /// Returns the header of the incomplete fragment whose position is not decided yet, and the id of its
+    /// request, which fragments of GIOP 1.1 do not have. The fragment must then be [placed](Self::place),
+    /// [skipped](Self::skip_unplaced), or [added to the stream](Self::begin_piece).
     #[inline]
     pub(crate) fn unplaced(&mut self) -> Option<(MessageHeader, Option<RequestId>)> {
         if std::mem::take(&mut self.has_unplaced_fragment) { self.partial_fragment() } else { None }
@@ -26,7 +30,7 @@ impl Receiver {
         }
     }
 
-    /// Returns whether the connection determines the position of the message, because it is a fragment.
+    /// Returns whether the connection must decide where the payload of the message belongs.
     #[inline]
     pub(super) fn waits_for_place(&self, header: &MessageHeader) -> bool {
         is_fragment(header)
@@ -35,26 +39,26 @@ impl Receiver {
                 && header.version == Version::V1_1
     }
 
-    /// Returns the received part of an incomplete message that has no buffer of its own.
+    /// Returns the received part of the next message, if it is in the window or is only a header.
     pub(super) fn received_part(&self) -> &[u8] {
         match &self.state {
             State::Window => self.unprocessed(),
-            State::Early { next, .. } => next.bytes(),
+            State::NextHeader { next, .. } => next.bytes(),
             _ => &[],
         }
     }
 
-    /// Reads the payload of the waiting fragment into `buffer`, after the first `at` bytes. The buffer is
-    /// returned by [`take_placed`](Self::take_placed).
+    /// Starts to read the payload of the [unplaced](Self::unplaced) fragment into `buffer`, after its first
+    /// `at` bytes. When the fragment is complete, [`take_placed`](Self::take_placed) returns the buffer.
     ///
     /// # Errors
-    /// The buffer, if it is too small and there is no memory at present. The receiver is then starved.
+    /// `buffer`, if it is too small and there is no memory at present. The receiver is then starved.
     #[cold]
     pub(crate) fn place(&mut self, header: MessageHeader, buffer: Buffer, at: usize) -> Result<(), Buffer> {
         let size = at + (header.size as usize).saturating_sub(PIECE_HEADER_LEN - HEADER_LEN);
         let buffer = self.larger_buffer(buffer, at, size)?;
         match std::mem::replace(&mut self.state, State::Window) {
-            State::Early { .. } => self.deposit_piece(header, buffer, at, &[]),
+            State::NextHeader { .. } => self.deposit_piece(header, buffer, at, &[]),
             _ => {
                 let Some(window) = self.window.buf.take() else { return Err(buffer) };
                 let received =
@@ -67,24 +71,24 @@ impl Receiver {
         Ok(())
     }
 
-    /// Skips the payload of the waiting fragment. [`front`](Self::front) returns its headers.
+    /// Skips the payload of the [unplaced](Self::unplaced) fragment. [`front`](Self::front) has its headers.
     #[cold]
     pub(crate) fn skip_unplaced(&mut self, header: &MessageHeader) {
         self.front.len = headers_len(header);
         self.skip.left = (header.size as usize).saturating_sub(headers_len(header) - HEADER_LEN);
         self.skip.size = self.skip.left;
-        if let State::Early { .. } = self.state {
+        if let State::NextHeader { .. } = self.state {
             self.sizes.expected = 0;
         }
     }
 
-    /// Takes the buffer of the peeked piece, to append the next one, if it contains no other message.
+    /// Takes the buffer of the peeked piece to append the next one, if only this message uses it.
     #[cold]
     pub(crate) fn take_piece(&mut self) -> Option<Buffer> {
         match std::mem::replace(&mut self.state, State::Window) {
-            State::Piece { header, mut buf } => {
+            State::CompletePiece { header, mut buf } => {
                 let buffer = std::mem::take(&mut buf.buffer);
-                self.state = State::Early { next: buf.next, after_piece: has_more_pieces(&header) };
+                self.state = State::NextHeader { next: buf.next, after_piece: has_more_pieces(&header) };
                 self.memory.keep_box(buf);
                 Some(buffer)
             }
@@ -97,14 +101,14 @@ impl Receiver {
     }
 
     pub(crate) fn take_placed(&mut self, header: &MessageHeader) -> Option<Buffer> {
-        let placed = is_fragment(header) && matches!(self.state, State::Piece { .. });
+        let placed = is_fragment(header) && matches!(self.state, State::CompletePiece { .. });
         if placed { self.take_piece() } else { None }
     }
 
     /// Takes the window if it contains only a large first piece, followed by at most one header.
     fn adopt_window(&mut self) -> Option<Buffer> {
         let (from, front, to) = (self.window.start, self.front.len, self.window.end);
-        if front < MIN_DEPOSIT_SIZE || !self.deposits {
+        if front < MIN_DEPOSIT_SIZE || !self.deposits_enabled {
             return None;
         }
         self.sizes.first_piece = front;
@@ -117,7 +121,7 @@ impl Receiver {
             return None;
         }
         let next = NextHeader::new(window.buffer.bytes().get(front..to).unwrap_or_default());
-        self.state = State::Early { next, after_piece: true };
+        self.state = State::NextHeader { next, after_piece: true };
         (self.window.start, self.window.end, self.front.len) = (0, 0, 0);
         let buffer = std::mem::take(&mut window.buffer);
         self.memory.keep_box(window);
@@ -135,7 +139,7 @@ impl Receiver {
 
     pub(super) fn read_header(&mut self, mut buf: Box<LentBuffer>, n: usize) {
         buf.next.len = (buf.next.len + n).min(PIECE_HEADER_LEN);
-        self.state = State::Early { next: buf.next, after_piece: true };
+        self.state = State::NextHeader { next: buf.next, after_piece: true };
         self.memory.keep_box(buf);
     }
 }

@@ -1,5 +1,5 @@
-//! The classical implementation, for comparison (`Config::deposit` is false): everything is read through the
-//! window, and each message is copied out of it.
+//! The classical implementation, for comparison with direct reads: everything is read into the window, and
+//! each message is copied out of it. It is used if `Config::deposit` is false.
 
 use bytes::Bytes;
 
@@ -14,12 +14,12 @@ impl Receiver {
         if let Some(to) = buffer.bytes_mut().get_mut(..len) {
             to.copy_from_slice(front);
         }
-        self.memory.copied += len as u64;
+        self.memory.copied_bytes += len as u64;
         self.advance();
         self.memory.pool.share(buffer).slice(..len)
     }
 
-    /// Appends a part of a message in the window to the part before. Data after it stays in the window.
+    /// Appends those of the `n` bytes in `window` that belong to the incomplete `message` to it.
     #[cold]
     pub(super) fn read_staged(
         &mut self,
@@ -33,7 +33,7 @@ impl Receiver {
             && let Some(source) = window.buffer.bytes().get(..part_len)
         {
             target.copy_from_slice(source);
-            self.memory.copied += part_len as u64;
+            self.memory.copied_bytes += part_len as u64;
         }
         window.filled = n.min(window.end);
         self.split_buffer(window);

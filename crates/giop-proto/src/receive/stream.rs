@@ -1,7 +1,8 @@
 //! Streams: payloads of large requests and replies that are received after the start of their message.
 //!
-//! A payload is received in chunks, or in memory that its reader lends (`place.rs`), when the reader requests
-//! it. Reading stops when a few chunks are waiting, so that flow control stops the peer.
+//! The *reader* of a stream is the code that takes the payload: a servant or a client. When it requests
+//! bytes, they are received in chunks or in memory that it lends (`loan.rs`). Reading stops when a few chunks
+//! are waiting, so that TCP's flow control stops the peer.
 //!
 //! No other message is received before the end of the payload, except between fragments (`stream_pieces.rs`).
 
@@ -12,19 +13,19 @@ use giop_codec::giop::{MessageHeader, MessageType};
 use giop_codec::{ByteOrder, Version};
 
 use super::lent::{Deposit, LentBuffer, NextHeader, ReadBuf};
+use super::loan::{Loan, LoanPlace, LoanReturn};
 use super::memory::STARVED_WINDOW;
 use super::parts::{Memory, StreamState};
-use super::place::{Loan, LoanPlace, LoanReturn};
 use super::{MIN_DEPOSIT_SIZE, Receiver, State};
-use crate::pool::WINDOW;
+use crate::pool::WINDOW_SIZE;
 
 /// The maximum size of a chunk in bytes.
 pub const MAX_CHUNK_SIZE: usize = 256 * 1024;
 
-/// The number of chunks that were not taken at which reading stops.
+/// Reading stops when so many chunks have not been taken.
 const MAX_WAITING_CHUNKS: usize = 4;
 
-/// The minimum size in bytes of pieces that become a chunk. Smaller ones would pin a window, and are copied.
+/// The minimum size in bytes of a piece that becomes a chunk. Smaller ones would keep a window allocated.
 const MIN_VIEW_SIZE: usize = 4 * 1024;
 
 const ELEMENT_ALIGN: usize = 8;
@@ -33,7 +34,7 @@ const ELEMENT_ALIGN: usize = 8;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Chunk {
     /// The next bytes.
-    Octets(Bytes),
+    Bytes(Bytes),
     /// No bytes are available yet.
     Pending,
     /// The payload has been taken completely.
@@ -46,30 +47,33 @@ pub enum Chunk {
 enum Demand {
     None,
     Chunks,
-    /// Memory is lent, or will be lent again after it was full.
+    /// The reader has lent memory. When that is full, reading stops until it lends memory again.
     Loan,
 }
 
 #[derive(Debug)]
 pub(super) struct Stream {
-    /// Bytes of the payload, or of its current piece, that are still to be received.
+    /// The number of bytes of the payload, or of its current piece, that are still to be received.
     pub(super) left: usize,
     pub(super) has_more_pieces: bool,
+    /// The number of bytes of the message before the streamed bytes.
     pub(super) head_len: usize,
-    /// True after a large piece. Then even a small piece is read separately from what follows it.
+    /// True after a large piece. Then even a small piece is read separately from the bytes after it.
     pub(super) after_large: bool,
     pub(super) received: u64,
     /// The size of the payload in bytes, as far as it is known.
     size: u64,
-    /// The offset of the first byte in an element, modulo its alignment. Chunks are read to positions at
-    /// which elements are aligned. `None` for a payload of bytes.
+    /// Where in an element, modulo [`ELEMENT_ALIGN`], the payload begins. Chunks are read to addresses at
+    /// which their elements are aligned. `None` for a payload of bytes.
     phase: Option<usize>,
     chunks: VecDeque<Bytes>,
-    /// Copies of small pieces, after the chunks.
+    /// Copies of small pieces. They follow `chunks`.
     gathered: BytesMut,
     demand: Demand,
+    /// True if the reader takes no more bytes, so that the rest is skipped.
     abandoned: bool,
-    is_open_ended: bool,
+    /// True if the payload is received in pieces, and [`StreamState::set_size`] has not been called.
+    is_size_unknown: bool,
 }
 
 impl Stream {
@@ -77,7 +81,7 @@ impl Stream {
         self.left == 0 && !self.has_more_pieces
     }
 
-    /// Returns the offset of the next byte in an element, modulo its alignment.
+    /// Returns where in an element, modulo [`ELEMENT_ALIGN`], the next byte is.
     fn next_phase(&self) -> usize {
         let received = (self.received % ELEMENT_ALIGN as u64) as usize;
         self.phase.map_or(0, |phase| (phase + received) % ELEMENT_ALIGN)
@@ -98,7 +102,7 @@ impl Stream {
 }
 
 impl StreamState {
-    /// Starts a stream after `head_len` bytes of its message. `left` bytes of the message or piece follow.
+    /// Starts a stream after `head_len` bytes of its message. `left` bytes follow in this message or piece.
     pub(crate) fn begin(&mut self, head_len: usize, left: usize, has_more_pieces: bool) {
         self.current = Some(Box::new(Stream {
             left,
@@ -112,37 +116,37 @@ impl StreamState {
             gathered: BytesMut::new(),
             demand: Demand::None,
             abandoned: false,
-            is_open_ended: has_more_pieces,
+            is_size_unknown: has_more_pieces,
         }));
     }
 
-    /// Sets the size of a payload that is received in pieces, because their headers do not determine it.
+    /// Sets the size of a payload that is received in pieces, whose headers do not contain it.
     pub(crate) fn set_size(&mut self, bytes: u64) {
         if let Some(stream) = self.current.as_mut().filter(|stream| stream.has_more_pieces) {
             stream.size = stream.size.max(bytes);
-            stream.is_open_ended = false;
+            stream.is_size_unknown = false;
         }
     }
 
     /// Returns the number of bytes that are still to be received, or `u64::MAX` if it is not known.
     pub(crate) fn missing_bytes(&self) -> u64 {
         match &self.current {
-            Some(stream) if stream.has_more_pieces && stream.is_open_ended => u64::MAX,
+            Some(stream) if stream.has_more_pieces && stream.is_size_unknown => u64::MAX,
             Some(stream) if stream.has_more_pieces => stream.size.saturating_sub(stream.received),
             Some(stream) => stream.left as u64,
             None => 0,
         }
     }
 
-    /// Sets that the stream consists of elements with an alignment of eight bytes or less, and that its first
-    /// byte is at offset `phase` of an element.
+    /// Declares that the stream consists of elements with an alignment of eight bytes or less, and that it
+    /// begins at offset `phase` of an element.
     pub(crate) fn align(&mut self, phase: usize) {
         if let Some(stream) = &mut self.current {
             stream.phase = Some(phase % ELEMENT_ALIGN);
         }
     }
 
-    /// Returns whether there is a stream that was not completely taken.
+    /// Returns whether there is a stream whose reader has not taken all bytes.
     #[inline]
     pub(crate) fn is_active(&self) -> bool {
         self.current.is_some()
@@ -163,7 +167,7 @@ impl StreamState {
         stream.map_or(0, |stream| usize::try_from(stream.size.max(stream.received)).unwrap_or(usize::MAX))
     }
 
-    /// Returns whether reading must wait until chunks are taken or memory is lent.
+    /// Returns whether the connection must not be read until the stream's reader takes or requests something.
     #[inline]
     pub(crate) fn awaits_reader(&self) -> bool {
         self.current.as_ref().is_some_and(|stream| match stream.demand {
@@ -171,32 +175,32 @@ impl StreamState {
             _ if stream.is_whole() || stream.is_full() => true,
             Demand::None => true,
             Demand::Chunks => false,
-            Demand::Loan => !matches!(self.loan, LoanPlace::Ready(_) | LoanPlace::Lent(_)),
+            Demand::Loan => !matches!(self.loan, LoanPlace::Ready(_) | LoanPlace::Lent { .. }),
         })
     }
 
     #[inline]
-    pub(crate) fn delays_messages(&self) -> bool {
+    pub(crate) fn blocks_messages(&self) -> bool {
         self.current.as_ref().is_some_and(|stream| stream.is_whole() || stream.is_full())
     }
 
-    /// Returns whether the reader of the stream can take a chunk, its end, or its loan.
+    /// Returns whether the reader of the stream can take a chunk, the end, or the memory that it lent.
     pub(crate) fn has_chunk(&self) -> bool {
         match self.loan {
             LoanPlace::Returned(_) => true,
-            LoanPlace::Ready(_) | LoanPlace::Lent(true) => false,
-            LoanPlace::None | LoanPlace::Lent(false) => {
+            LoanPlace::Ready(_) | LoanPlace::Lent { is_awaited: true } => false,
+            LoanPlace::None | LoanPlace::Lent { is_awaited: false } => {
                 self.current.as_ref().is_none_or(|stream| stream.is_whole() || stream.has_bytes())
             }
         }
     }
 
-    /// Returns the next chunk. If `reads_on`, the reader waits for more, so that the connection is read.
+    /// Returns the next chunk. If `reads_on` is true, the reader requests further bytes.
     pub(crate) fn take_chunk(&mut self, reads_on: bool) -> Chunk {
         let Some(stream) = &mut self.current else { return Chunk::Lost };
         stream.demand = if reads_on { Demand::Chunks } else { Demand::None };
         match stream.pop() {
-            Some(bytes) => Chunk::Octets(bytes),
+            Some(bytes) => Chunk::Bytes(bytes),
             None if !stream.is_whole() => Chunk::Pending,
             None => {
                 self.current = None;
@@ -205,14 +209,15 @@ impl StreamState {
         }
     }
 
-    /// Lends memory for the next bytes. It is returned by [`take_loan`](Self::take_loan).
+    /// Lends memory for the next bytes. [`take_loan`](Self::take_loan) gives it back.
     ///
     /// # Errors
-    /// The loan, if chunks must be taken first, the stream has ended, or everything is copied.
+    /// `loan`, if other memory is lent, chunks must be taken first, the whole payload has been received, or
+    /// `deposits_enabled` is false.
     pub(crate) fn lend(&mut self, loan: Box<Loan>) -> Result<(), Box<Loan>> {
         match &mut self.current {
             Some(stream)
-                if self.deposits
+                if self.deposits_enabled
                     && matches!(self.loan, LoanPlace::None)
                     && !stream.has_bytes()
                     && !stream.is_whole() =>
@@ -238,23 +243,23 @@ impl StreamState {
 
     #[inline]
     pub(crate) fn is_lent(&self) -> bool {
-        matches!(self.loan, LoanPlace::Lent(_))
+        matches!(self.loan, LoanPlace::Lent { .. })
     }
 
-    /// Handles that the reader of the socket does not return the loan.
+    /// Forgets the lent memory if the reader of the socket has it, because it will not be returned.
     #[cold]
     pub(crate) fn lose_loan(&mut self) {
-        if let LoanPlace::Lent(_) = self.loan {
+        if let LoanPlace::Lent { .. } = self.loan {
             self.loan = LoanPlace::None;
         }
     }
 
-    /// Takes back the loan if possible. If the reader of the socket has it, it is not awaited any more.
+    /// Returns the loan. If it is being read into, it becomes an [orphan](Self::orphaned_loans).
     pub(crate) fn drop_loan(&mut self) -> Option<Box<Loan>> {
         match std::mem::take(&mut self.loan) {
             LoanPlace::Ready(loan) | LoanPlace::Returned(loan) => Some(loan),
-            LoanPlace::Lent(_) => {
-                self.loan = LoanPlace::Lent(false);
+            LoanPlace::Lent { .. } => {
+                self.loan = LoanPlace::Lent { is_awaited: false };
                 None
             }
             LoanPlace::None => None,
@@ -289,12 +294,15 @@ impl StreamState {
         let Some(mut loan) = loan else { return };
         loan.filled += received;
         match std::mem::take(&mut self.loan) {
-            LoanPlace::Lent(true) if whole || loan.is_done() => self.loan = LoanPlace::Returned(loan),
-            LoanPlace::Lent(true) => self.loan = LoanPlace::Ready(loan),
+            LoanPlace::Lent { is_awaited: true } if whole || loan.is_done() => {
+                self.loan = LoanPlace::Returned(loan)
+            }
+            LoanPlace::Lent { is_awaited: true } => self.loan = LoanPlace::Ready(loan),
             other => {
-                // The loan is not awaited any more. It is dropped where the target's code may run.
+                // The reader no longer waits for the loan. Keep it, because dropping it runs the target's
+                // code.
                 self.loan = other;
-                if let LoanPlace::Lent(false) = self.loan {
+                if let LoanPlace::Lent { is_awaited: false } = self.loan {
                     self.loan = LoanPlace::None;
                 }
                 self.orphaned_loans.push(loan);
@@ -314,7 +322,7 @@ impl StreamState {
         }
     }
 
-    /// Adds bytes in a window that other messages share. A small number of them is copied.
+    /// Adds bytes that are in a window together with other messages. Copies them if they are few.
     pub(super) fn push_view(&mut self, bytes: Bytes, memory: &mut Memory) {
         if bytes.len() >= MIN_VIEW_SIZE {
             return self.push_chunk(bytes);
@@ -323,8 +331,8 @@ impl StreamState {
         if let Some(stream) = &mut self.current
             && !bytes.is_empty()
         {
-            memory.copied += bytes.len() as u64;
-            if stream.gathered.len() + bytes.len() > WINDOW {
+            memory.copied_bytes += bytes.len() as u64;
+            if stream.gathered.len() + bytes.len() > WINDOW_SIZE {
                 stream.chunks.push_back(stream.gathered.split().freeze());
             }
             stream.gathered.extend_from_slice(&bytes);
@@ -334,30 +342,32 @@ impl StreamState {
     pub(super) fn may_stream_pieces(&self, header: &MessageHeader) -> bool {
         let may_be_1_1 =
             header.kind != MessageType::Reply || self.reply.is_some_and(|reply| reply.unaligned_fragments);
-        self.deposits && (header.version >= Version::V1_2 || may_be_1_1 && header.version == Version::V1_1)
+        self.deposits_enabled
+            && (header.version >= Version::V1_2 || may_be_1_1 && header.version == Version::V1_1)
     }
 
-    pub(crate) fn may_begin_pieces(&self, header: &MessageHeader, bytes: &[u8]) -> bool {
+    /// Returns whether a fragmented message is streamed. `bytes` are the first bytes of its first piece.
+    pub(crate) fn is_first_streamed_piece(&self, header: &MessageHeader, bytes: &[u8]) -> bool {
         self.may_stream(header, 0) && self.is_streamed(header, bytes)
     }
 
-    /// Returns whether a small piece is read separately: except after a small piece of a stream.
+    /// Returns whether even a small piece is read separately: not after a small streamed piece.
     pub(super) fn reads_small_piece(&self) -> bool {
         self.current.as_ref().is_none_or(|stream| stream.after_large)
     }
 }
 
 impl Receiver {
-    /// Returns the number of bytes of the peeked message, or of its piece, that are received as a stream.
+    /// Returns the number of bytes of the peeked message, or of its first piece, that follow as a stream.
     #[inline]
-    pub(crate) fn coming(&self) -> usize {
-        if self.front.streams { self.skip.left } else { 0 }
+    pub(crate) fn streamed_rest(&self) -> usize {
+        if self.front.is_streamed { self.skip.left } else { 0 }
     }
 
     #[cold]
     pub(super) fn begin_stream(&mut self, head_len: usize) {
-        let has_more_pieces = std::mem::take(&mut self.front.has_more);
-        self.front.streams = false;
+        let has_more_pieces = std::mem::take(&mut self.front.has_more_pieces);
+        self.front.is_streamed = false;
         let left = std::mem::take(&mut self.skip.left);
         self.stream.begin(head_len, left, has_more_pieces);
         (self.sizes.expected, self.sizes.expected_total) = (0, 0);
@@ -380,7 +390,7 @@ impl Receiver {
 
     fn skip_stream(&mut self) {
         let left = self.stream.left();
-        // Between two pieces of the stream, a piece of another message may be skipped.
+        // Between two pieces of the stream, `skip` may be in use for another message.
         if left > 0 {
             (self.skip.left, self.skip.size) = (left, self.stream.size());
         }
@@ -394,13 +404,13 @@ impl Receiver {
         self.stream.follows_stream = true;
     }
 
-    /// Returns a buffer for the next bytes of the stream: the loan, or a chunk.
+    /// Returns a buffer for the next bytes of the stream: the lent memory, a chunk, or a window.
     #[cold]
     pub(super) fn chunk_buffer(&mut self) -> ReadBuf {
         let Some(stream) = &self.stream.current else { return self.window_with(&[]) };
         let (left, has_more_pieces) = (stream.left, stream.has_more_pieces);
         let from = stream.next_phase();
-        // The header determines whether the header of a fragment or of a message is read after the payload.
+        // The version and the flag for fragments determine how many bytes are read after the payload.
         let version = if self.stream.has_1_1_fragments { Version::V1_1 } else { Version::V1_2 };
         let mut header = MessageHeader::new(version, ByteOrder::NATIVE, MessageType::Request);
         header.more_fragments = has_more_pieces;
@@ -411,16 +421,16 @@ impl Receiver {
             let mut buf =
                 self.memory.lend(Default::default(), from, len.min(total), Some(Deposit { header, total }));
             buf.0.loan = Some(loan);
-            self.stream.loan = LoanPlace::Lent(true);
+            self.stream.loan = LoanPlace::Lent { is_awaited: true };
             return buf;
         }
         self.stream.loan = place;
-        if !self.deposits {
+        if !self.deposits_enabled {
             return self.empty_window();
         }
         let total = from.saturating_add(left);
         let buffer = (self.memory.pool.try_take(total.min(MAX_CHUNK_SIZE)))
-            .or_else(|| self.memory.pool.try_take(total.min(WINDOW)))
+            .or_else(|| self.memory.pool.try_take(total.min(WINDOW_SIZE)))
             .unwrap_or_else(|| self.memory.pool.take_unpooled(STARVED_WINDOW));
         let to = buffer.capacity().min(total).min(MAX_CHUNK_SIZE);
         self.memory.lend(buffer, from, to, Some(Deposit { header, total }))
@@ -440,7 +450,7 @@ impl Receiver {
         if stream.left == 0 {
             buf.next.len = n - received;
             let next = NextHeader::new(buf.next.bytes());
-            self.state = State::Early { next, after_piece: stream.has_more_pieces };
+            self.state = State::NextHeader { next, after_piece: stream.has_more_pieces };
         }
         let whole = stream.is_whole();
         let abandoned = stream.abandoned;
@@ -449,7 +459,7 @@ impl Receiver {
         }
         if abandoned {
             self.skip_stream();
-            self.skip.total += received as u64;
+            self.skip.total_received += received as u64;
             self.stream.return_loan(loan, received, true);
             return self.memory.give_back(buf);
         }
@@ -466,7 +476,7 @@ impl Receiver {
         }
     }
 
-    /// Handles bytes of the stream that were received through the window because everything is copied.
+    /// Handles `n` bytes that were read into a window during a stream, because `deposits_enabled` is false.
     #[cold]
     pub(super) fn read_staged_chunk(&mut self, mut window: Box<LentBuffer>, n: usize) {
         window.filled = n.min(window.end);
@@ -477,7 +487,7 @@ impl Receiver {
         stream.received += received as u64;
         if stream.abandoned {
             self.skip_stream();
-            self.skip.total += received as u64;
+            self.skip.total_received += received as u64;
         } else if received > 0 {
             self.front.len = received;
             let chunk = self.copy_front();

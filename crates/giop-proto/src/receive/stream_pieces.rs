@@ -1,8 +1,9 @@
 //! Streamed messages that are received in fragments.
 //!
-//! The rest of a large piece is read like that of a message in one piece, with the headers of the next piece
-//! after it. Small pieces are taken from a window. Other messages may be received between two pieces.
-//! Fragments of GIOP 1.1 do not identify their message: while a stream may have some, no other stream starts.
+//! A *piece* is the first message, or one of its fragments. The rest of a large piece is read as if the
+//! message were in one piece, with the headers of the next piece after it. Small pieces are taken from the
+//! read window. Other messages may be received between two pieces. Fragments of GIOP 1.1 do not identify
+//! their message. While a stream may consist of such fragments, no other stream starts.
 
 use bytes::Bytes;
 use giop_codec::giop::MessageHeader;
@@ -11,11 +12,13 @@ use super::pieces::headers_len;
 use super::{MIN_DEPOSIT_SIZE, Receiver, STREAM_START_LEN, State};
 
 impl Receiver {
-    /// Returns the header as which a first piece is handled: that of a whole message, if it is streamed.
+    /// Returns the header for handing out a first piece: without the flag for fragments if it is streamed.
     #[cold]
     pub(super) fn first_piece(&mut self, header: MessageHeader) -> MessageHeader {
-        if self.front().len() >= STREAM_START_LEN && self.stream.may_begin_pieces(&header, self.front()) {
-            (self.front.streams, self.front.has_more, self.skip.left) = (true, true, 0);
+        if self.front().len() >= STREAM_START_LEN
+            && self.stream.is_first_streamed_piece(&header, self.front())
+        {
+            (self.front.is_streamed, self.front.has_more_pieces, self.skip.left) = (true, true, 0);
             return MessageHeader { more_fragments: false, ..header };
         }
         header
@@ -25,8 +28,8 @@ impl Receiver {
         self.received_part().get(headers_len(header)..).unwrap_or_default()
     }
 
-    /// Removes the fragment that waits for its position, including the received part of its payload. Returns
-    /// the number of bytes that are still to be received.
+    /// Removes the [unplaced](Self::unplaced) fragment and the received part of its payload. Returns the
+    /// number of bytes of its payload that are still to be received.
     pub(crate) fn take_unplaced(&mut self, header: &MessageHeader) -> usize {
         let size = (header.size as usize).saturating_sub(headers_len(header) - super::HEADER_LEN);
         let left = size.saturating_sub(self.received_payload(header).len());
@@ -37,21 +40,21 @@ impl Receiver {
         left
     }
 
-    /// Makes the fragment that waits for its position the next piece of the stream.
+    /// Makes the [unplaced](Self::unplaced) fragment the next piece of the stream.
     #[cold]
     pub(crate) fn begin_piece(&mut self, header: &MessageHeader) {
         let received = match (&self.state, &self.window.buf) {
             (State::Window, Some(window)) => window
                 .buffer
                 .view(self.window.end.min(self.window.start + headers_len(header))..self.window.end),
-            // The bytes read with the header.
+            // Only the header was read, possibly with a few bytes after it.
             _ => Bytes::copy_from_slice(self.received_payload(header)),
         };
         let left = self.take_unplaced(header);
         self.next_piece(header, left, received);
     }
 
-    /// Makes the peeked message, a whole fragment, the next piece of the stream.
+    /// Makes the peeked message, which is a complete fragment, the next piece of the stream.
     #[cold]
     pub(crate) fn stream_front(&mut self, header: &MessageHeader) {
         let bytes = self.take_front();

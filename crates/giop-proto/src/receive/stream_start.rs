@@ -1,9 +1,9 @@
 //! Selection of large requests and replies that are streamed or forwarded.
 //!
-//! The first 16 to 64 KiB of a streamed message are handed out like a whole message.
+//! The first bytes of a streamed message, 16 KiB or more, are handed out like a whole message.
 //!
-//! A gateway forwards messages in encoded form. No part of a large one is moved: what was received with its
-//! header stays where it was read, and the rest is read into a buffer of its own. Only decoding copies it.
+//! A gateway forwards messages in encoded form. A large message is not copied for this: the bytes that were
+//! received with its header stay where they were read, and the rest is read into a separate buffer.
 
 use std::fmt;
 
@@ -12,41 +12,40 @@ use giop_codec::giop::{MessageHeader, MessageType, RequestId};
 use super::MIN_DEPOSIT_SIZE;
 use super::parts::StreamState;
 use crate::message::{ReplyHead, RequestHead};
-use crate::pool::WINDOW;
+use crate::pool::WINDOW_SIZE;
 
 /// The number of bytes of a message that must have been received before it is handed out. They must contain
 /// the header and all values before the payload.
 pub const STREAM_START_LEN: usize = MIN_DEPOSIT_SIZE;
 
-/// Selects requests that are handed out before their payload is received, and requests that are forwarded.
-pub trait Streams: fmt::Debug + Send + Sync {
-    /// Returns whether there may be streamed requests. If not, no request is inspected before it is complete.
-    fn any(&self) -> bool;
+/// Selects the requests that are handed out before their payload is received, and those that are forwarded.
+pub trait StreamSelector: fmt::Debug + Send + Sync {
+    /// Returns whether there may be requests that are streamed. If not, no request is inspected for it.
+    fn any_streamed(&self) -> bool;
 
-    /// Returns whether the operation of the object receives its last argument as a stream.
-    fn streams(&self, key: &[u8], operation: &[u8]) -> bool;
+    /// Returns whether the operation of the object with this key receives its last argument as a stream.
+    fn is_streamed(&self, key: &[u8], operation: &[u8]) -> bool;
 
     /// Returns whether there may be objects whose requests are forwarded in encoded form.
     fn any_forwarded(&self) -> bool {
         false
     }
 
-    /// Returns whether the requests of the object are forwarded in encoded form. The bytes of a large one
-    /// that are received with its header then stay where they were read.
-    fn passes(&self, key: &[u8]) -> bool {
+    /// Returns whether requests to the object with this key are forwarded in encoded form.
+    fn is_forwarded(&self, key: &[u8]) -> bool {
         let _ = key;
         false
     }
 }
 
-/// The minimum size in bytes of incomplete messages that are forwarded without moving them. Smaller ones are
-/// moved like all others, because their arguments are copied when they are sent in any case.
+/// The minimum size in bytes of an incomplete message that is forwarded without being moved. A smaller one is
+/// moved into a contiguous buffer, because its arguments are copied in any case when they are sent.
 pub(super) const MIN_FORWARDED_SIZE: usize = 4 * 1024;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReplyStream {
     id: RequestId,
-    /// True if results in GIOP 1.1 fragments are streamed too. Each fragment may align its values separately.
+    /// True if results in GIOP 1.1 fragments are streamed too, although their values may be unaligned.
     pub(super) unaligned_fragments: bool,
 }
 
@@ -60,7 +59,7 @@ pub(super) enum Decision {
 impl StreamState {
     #[inline]
     pub(super) fn decision_for(&self, header: &MessageHeader, total: usize, bytes: &[u8]) -> Decision {
-        if total <= WINDOW || !self.may_stream(header, total) {
+        if total <= WINDOW_SIZE || !self.may_stream(header, total) {
             Decision::Whole
         } else if bytes.len() < STREAM_START_LEN {
             Decision::Wait
@@ -73,21 +72,22 @@ impl StreamState {
 
     #[inline]
     pub(super) fn may_stream(&self, header: &MessageHeader, total: usize) -> bool {
-        let wanted = match header.kind {
+        let may_be_selected = match header.kind {
             MessageType::Request => {
-                total as u64 <= self.max.saturating_add(MIN_DEPOSIT_SIZE as u64)
-                    && self.selector.as_ref().is_some_and(|streams| streams.any())
+                total as u64 <= self.max_payload_bytes.saturating_add(MIN_DEPOSIT_SIZE as u64)
+                    && self.selector.as_ref().is_some_and(|streams| streams.any_streamed())
             }
-            // The caller rejects a payload that is too large for it.
+            // The caller that selected the reply checks the size of its payload.
             MessageType::Reply => self.reply.is_some(),
             _ => false,
         };
-        wanted
+        may_be_selected
             && self.current.is_none()
             && !self.has_1_1_fragments
             && (!header.more_fragments || self.may_stream_pieces(header))
     }
 
+    /// Returns whether the message is selected for streaming. `bytes` must contain its whole header.
     pub(super) fn is_streamed(&self, header: &MessageHeader, bytes: &[u8]) -> bool {
         if header.kind == MessageType::Reply {
             return self.reply.is_some_and(|wanted| {
@@ -96,7 +96,7 @@ impl StreamState {
         }
         let Some(streams) = &self.selector else { return false };
         match RequestHead::decode(header, bytes) {
-            Ok(head) => streams.streams(head.key(bytes), head.operation(bytes)),
+            Ok(head) => streams.is_streamed(head.key(bytes), head.operation(bytes)),
             Err(_) => false,
         }
     }
@@ -116,14 +116,14 @@ impl StreamState {
     }
 
     /// Returns whether the message is forwarded, if `bytes` contain its header and a part of its body.
-    pub(super) fn passes(&self, header: &MessageHeader, bytes: &[u8]) -> bool {
-        if header.more_fragments || !self.deposits {
+    pub(super) fn is_forwarded(&self, header: &MessageHeader, bytes: &[u8]) -> bool {
+        if header.more_fragments || !self.deposits_enabled {
             return false;
         }
         match (header.kind, &self.selector) {
             (MessageType::Request, Some(streams)) if streams.any_forwarded() => {
                 RequestHead::decode(header, bytes).is_ok_and(|head| {
-                    (head.body_at as usize) < bytes.len() && streams.passes(head.key(bytes))
+                    (head.body_at as usize) < bytes.len() && streams.is_forwarded(head.key(bytes))
                 })
             }
             (MessageType::Reply, _) if !self.forwarded_replies.is_empty() => ReplyHead::decode(header, bytes)

@@ -37,17 +37,17 @@ fn a_server_learns_where_its_client_would_listen() {
     every_cut(|pair| {
         pair.call(&announcing(&points(2)));
         pair.drive();
-        assert!(pair.request().announces());
+        assert!(pair.request().has_new_listen_points());
         assert_eq!(pair.server.conn.peer().listen_points(), points(2));
         // A later context adds to it; known addresses are not repeated.
         pair.call(&announcing(&points(3)));
         pair.drive();
         assert_eq!(pair.server.conn.peer().listen_points(), points(3));
-        assert!(pair.request().announces());
+        assert!(pair.request().has_new_listen_points());
         // An equal header is recognised by its bytes.
         pair.call(&announcing(&points(3)));
         pair.drive();
-        assert!(!pair.request().announces());
+        assert!(!pair.request().has_new_listen_points());
         assert_eq!(pair.server.conn.peer().listen_points(), points(3));
         assert!(pair.client.conn.peer().listen_points().is_empty());
     });
@@ -63,7 +63,7 @@ fn listen_points_are_accepted_only_from_the_opener_and_in_giop_1_2() {
         assert!(pair.server.conn.peer().listen_points().is_empty());
     }
     let mut pair = Pair::new(Cut::Whole);
-    pair.client.conn.set_accept_requests(true);
+    pair.client.conn.set_accepts_requests(true);
     pair.client.inject(&Ask { id: 3, ..announcing(&points(2)) }.octets());
     pair.drive();
     assert_eq!(pair.client.requests.len(), 1);
@@ -112,7 +112,7 @@ fn an_announcement_that_does_not_decode_is_marshal_each_time() {
 #[test]
 fn both_sides_call_and_are_called_at_the_same_time() {
     every_cut(|pair| {
-        pair.client.conn.set_accept_requests(true);
+        pair.client.conn.set_accepts_requests(true);
         let there = pair.call(&announcing(&points(1)));
         pair.drive();
         let request = pair.request();
@@ -139,7 +139,7 @@ fn both_sides_call_and_are_called_at_the_same_time() {
 #[test]
 fn a_callback_is_cancelled_as_any_call() {
     every_cut(|pair| {
-        pair.client.conn.set_accept_requests(true);
+        pair.client.conn.set_accepts_requests(true);
         let back = call_back(pair, 0);
         pair.drive();
         let callback = pair.client.requests.pop_front().unwrap();
@@ -147,7 +147,7 @@ fn a_callback_is_cancelled_as_any_call() {
         pair.drive();
         assert_eq!(pair.client.cancelled, [callback.token()]);
         pair.client.conn.request(callback.token()).finish();
-        assert_eq!((pair.client.conn.serving(), pair.server.conn.calls_waiting()), (0, 0));
+        assert_eq!((pair.client.conn.serving_count(), pair.server.conn.pending_call_count()), (0, 0));
     });
 }
 
@@ -155,7 +155,7 @@ fn a_callback_is_cancelled_as_any_call() {
 #[test]
 fn pieces_of_calls_in_both_directions_are_kept_apart() {
     let mut pair = pair_cutting(Cut::At(5001), 64);
-    pair.client.conn.set_accept_requests(true);
+    pair.client.conn.set_accepts_requests(true);
     let there = pair.call(&Ask { body: body(9000), ..Ask::default() });
     let back = call_back(&mut pair, 9001);
     pair.drive();
@@ -176,7 +176,7 @@ fn requests_the_other_way_use_the_code_sets_that_were_negotiated() {
     let context: giop_codec::code_set::CodeSetContext = sets.into();
     let context = ServiceContext::encapsulate(ContextId::CODE_SETS, &context).unwrap();
     let mut pair = Pair::new(Cut::Whole);
-    pair.client.conn.set_accept_requests(true);
+    pair.client.conn.set_accepts_requests(true);
     pair.client.conn.set_code_sets(sets);
     pair.call(&Ask { contexts: vec![context], ..Ask::default() });
     pair.drive();
@@ -200,7 +200,7 @@ fn a_callback_to_a_client_that_serves_none_ends_the_connection() {
 fn either_side_may_close_in_good_order() {
     for client_closes in [true, false] {
         every_cut(|pair| {
-            pair.client.conn.set_accept_requests(true);
+            pair.client.conn.set_accepts_requests(true);
             // Each side has handed out a request of the other, and another one is on the way.
             let there = pair.call(&Ask::default());
             let back = call_back(pair, 0);
@@ -232,7 +232,7 @@ fn either_side_may_close_in_good_order() {
 fn a_side_that_closes_and_waits_turns_requests_away() {
     for (len, size) in [(0, None), (9000, Some(64))] {
         let mut pair = size.map_or_else(|| Pair::new(Cut::Whole), |size| pair_cutting(Cut::Whole, size));
-        pair.client.conn.set_accept_requests(true);
+        pair.client.conn.set_accepts_requests(true);
         let there = pair.call(&Ask::default());
         pair.drive();
         let request = pair.request();
@@ -244,7 +244,7 @@ fn a_side_that_closes_and_waits_turns_requests_away() {
         let exception = SystemException::decode(&mut answer.body()).unwrap();
         assert_eq!(exception.kind, SystemExceptionKind::Transient);
         assert_eq!(exception.completed, CompletionStatus::No);
-        assert_eq!(pair.client.conn.stats().dropped, 1);
+        assert_eq!(pair.client.conn.stats().requests_dropped, 1);
         pair.answer(&request, b"there");
         pair.drive();
         assert_eq!(pair.client.outcome(there).unwrap().body().rest(), b"there");
@@ -255,7 +255,7 @@ fn a_side_that_closes_and_waits_turns_requests_away() {
 #[test]
 fn a_callback_that_meets_a_close_was_not_executed() {
     let mut pair = Pair::new(Cut::Whole);
-    pair.client.conn.set_accept_requests(true);
+    pair.client.conn.set_accepts_requests(true);
     pair.call(&Ask::default());
     pair.drive();
     let request = pair.request();
@@ -267,6 +267,6 @@ fn a_callback_that_meets_a_close_was_not_executed() {
     pair.drive();
     let error = pair.server.outcome(back).unwrap_err();
     assert_eq!((error.kind, error.completed()), (CallErrorKind::Closed, CompletionStatus::No));
-    assert!(error.sent != SentPart::Nothing && error.retryable());
+    assert!(error.sent != SentPart::Nothing && error.is_retryable());
     assert!(pair.client.requests.is_empty());
 }

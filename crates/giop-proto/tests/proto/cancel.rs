@@ -14,7 +14,7 @@ fn a_request_that_was_not_written_is_taken_back() {
     pair.client.conn.call(second).cancel();
     pair.drive();
     assert_eq!(pair.server.requests.len(), 1);
-    assert_eq!(pair.client.conn.stats().unqueued, 1);
+    assert_eq!(pair.client.conn.stats().requests_unqueued, 1);
     // A request followed by another one cannot be removed from the queue. It is cancelled.
     let third = pair.call(&Ask::default());
     pair.call(&Ask::default());
@@ -31,7 +31,7 @@ fn a_connection_from_which_everything_was_taken_back_is_as_before() {
     let call = pair.call(&Ask::default());
     pair.client.conn.call(call).cancel();
     assert!(!pair.client.conn.has_output());
-    assert_eq!((pair.client.conn.output().backlog(), pair.client.conn.calls_waiting()), (0, 0));
+    assert_eq!((pair.client.conn.output().backlog(), pair.client.conn.pending_call_count()), (0, 0));
     assert_eq!(pair.client.conn.stats().cancels_out, 0);
 }
 
@@ -46,10 +46,10 @@ fn a_written_request_is_cancelled_and_its_reply_not_sent() {
             pair.client.conn.call(call).cancel();
             pair.drive();
             assert_eq!(pair.server.cancelled, [request.token()]);
-            assert_eq!(pair.server.conn.serving(), 1, "it still has to be ended");
+            assert_eq!(pair.server.conn.serving_count(), 1, "it still has to be ended");
             pair.answer(&request, b"late");
             assert!(!pair.server.conn.has_output());
-            assert_eq!((pair.server.conn.serving(), pair.client.conn.calls_waiting()), (0, 0));
+            assert_eq!((pair.server.conn.serving_count(), pair.client.conn.pending_call_count()), (0, 0));
         });
     }
 }
@@ -66,7 +66,10 @@ fn late_reply_of_a_cancelled_call_is_dropped() {
         let other = pair.call(&Ask::default());
         pair.drive();
         assert_eq!(pair.client.conn.call(given_up).take_outcome().map(|_| ()), None);
-        assert_eq!((pair.client.conn.stats().strays, pair.server.conn.stats().strays), (1, 1));
+        assert_eq!(
+            (pair.client.conn.stats().stray_messages, pair.server.conn.stats().stray_messages),
+            (1, 1)
+        );
         let request = pair.request();
         pair.answer(&request, b"right");
         pair.drive();
@@ -96,7 +99,7 @@ fn a_partly_written_request_is_finished_and_then_cancelled() {
     let call = pair.call(&Ask { body: vec![1; 1000], ..Ask::default() });
     let mut transmit = pair.client.conn.take_transmit().unwrap();
     let mut start = vec![0; 100];
-    start.copy_from_slice(&transmit.single().unwrap()[..100]);
+    start.copy_from_slice(&transmit.contiguous_bytes().unwrap()[..100]);
     transmit.advance(100);
     pair.client.conn.handle_written(transmit, pair.now);
     pair.server.inject(&start);
@@ -113,7 +116,7 @@ fn requests_lent_to_a_writer_are_cancelled_behind_it() {
     let call = pair.call(&Ask::default());
     let mut transmit = pair.client.conn.take_transmit().unwrap();
     pair.client.conn.call(call).cancel();
-    let octets = transmit.single().unwrap().to_vec();
+    let octets = transmit.contiguous_bytes().unwrap().to_vec();
     transmit.advance(octets.len());
     pair.client.conn.handle_written(transmit, pair.now);
     pair.server.inject(&octets);

@@ -43,7 +43,7 @@ fn a_closing_server_answers_what_it_has_and_tells_the_rest() {
         let error = pair.client.outcome(untold).unwrap_err();
         assert_eq!((error.kind, error.sent), (CallErrorKind::Closed, SentPart::Whole));
         assert_eq!(error.completed(), CompletionStatus::No);
-        assert!(error.retryable());
+        assert!(error.is_retryable());
         assert!(pair.client.closed && pair.server.closed);
         assert_eq!(pair.client.conn.lifecycle().close_reason(), Some(&CloseReason::PeerClosed));
         assert_eq!(pair.server.conn.lifecycle().close_reason(), Some(&CloseReason::Local));
@@ -75,7 +75,7 @@ fn oneways_that_came_before_a_server_closes_are_handed_out_and_calls_are_not() {
             pair.server.conn.handle_all_read();
             pair.drive();
             assert_eq!(pair.client.conn.lifecycle().close_reason(), Some(&CloseReason::PeerClosed));
-            assert_eq!(pair.server.conn.stats().dropped, 3);
+            assert_eq!(pair.server.conn.stats().requests_dropped, 3);
             pair.server.inject(&ask(ResponseFlags::None, 200).octets());
             pair.drive();
             assert!(pair.server.requests.is_empty());
@@ -126,7 +126,7 @@ fn a_client_says_goodbye_in_giop_1_2_only_and_when_its_calls_are_over() {
             pair.client.conn.close(pair.now);
             let refused = pair.client.conn.start_call(None, pair.now).unwrap_err();
             assert_eq!((refused.kind, refused.sent), (CallErrorKind::LocalClose, SentPart::Nothing));
-            assert!(refused.retryable());
+            assert!(refused.is_retryable());
             let request = pair.request();
             pair.answer(&request, b"x");
             pair.drive();
@@ -270,7 +270,7 @@ fn requests_to_a_side_that_serves_none_are_a_protocol_error() {
     }
     // Both directions serve once the client accepts requests (Bidirectional GIOP).
     let mut pair = Pair::new(Cut::Whole);
-    pair.client.conn.set_accept_requests(true);
+    pair.client.conn.set_accepts_requests(true);
     pair.client.inject(&Ask { id: 3, ..Ask::default() }.octets());
     pair.drive();
     assert_eq!(pair.client.requests.len(), 1);
@@ -324,7 +324,7 @@ fn an_undecodable_reply_header_fails_its_call_in_giop_1_2() {
     let error = pair.client.outcome(bad).unwrap_err();
     assert!(matches!(error.kind, CallErrorKind::BadReply(_)));
     assert_eq!(error.completed(), CompletionStatus::Yes);
-    assert!(pair.client.conn.calls_waiting() == 1 && !pair.client.conn.lifecycle().is_closing());
+    assert!(pair.client.conn.pending_call_count() == 1 && !pair.client.conn.lifecycle().is_closing());
     pair.server.requests.pop_front();
     let request = pair.request();
     pair.answer(&request, b"");
@@ -446,7 +446,7 @@ fn an_abort_ends_everything_at_once() {
     assert!(pair.client.conn.lifecycle().is_closed() && !pair.client.conn.has_output());
     pair.drive();
     let error = pair.client.outcome(call).unwrap_err();
-    assert!(matches!(error.kind, CallErrorKind::Lost(_)) && error.retryable());
+    assert!(matches!(error.kind, CallErrorKind::Lost(_)) && error.is_retryable());
     assert!(pair.server.closed);
     // Lent buffers may be returned to a closed machine.
     let buf = pair.client.conn.take_read_buf();
@@ -505,9 +505,9 @@ fn a_message_that_waits_with_the_reader_is_slow() {
     pair.server.awake = false;
     let mut header = MessageHeader::new(Version::V1_2, ByteOrder::NATIVE, MessageType::Request);
     header.size = 100;
-    let copied = pair.server.conn.stats().copied;
-    assert!(pair.server.conn.handle_early(&header.encode(), pair.now));
-    assert_eq!(pair.server.conn.stats().copied, copied + 12);
+    let copied = pair.server.conn.stats().bytes_copied_in;
+    assert!(pair.server.conn.handle_early_bytes(&header.encode(), pair.now));
+    assert_eq!(pair.server.conn.stats().bytes_copied_in, copied + 12);
     pair.server.poll();
     assert!(pair.server.conn.may_wait_with_buf());
     let buf = pair.server.conn.take_read_buf();
@@ -526,10 +526,10 @@ fn a_header_that_came_ahead_is_a_message() {
     let mut pair = Pair::new(Cut::Whole);
     let bye = MessageHeader::new(Version::V1_2, ByteOrder::NATIVE, MessageType::CloseConnection).encode();
     assert!(!pair.client.conn.may_wait_with_buf(), "nothing has come yet");
-    assert!(pair.client.conn.handle_early(&bye[..5], pair.now));
+    assert!(pair.client.conn.handle_early_bytes(&bye[..5], pair.now));
     pair.client.poll();
     assert!(pair.client.conn.may_wait_with_buf());
-    assert!(pair.client.conn.handle_early(&bye[5..], pair.now));
+    assert!(pair.client.conn.handle_early_bytes(&bye[5..], pair.now));
     pair.client.poll();
     assert_eq!(pair.client.conn.lifecycle().close_reason(), Some(&CloseReason::PeerClosed));
 }

@@ -52,7 +52,7 @@ fn every_failure_has_its_completion_status_and_exception() {
     for (kind, sent, completed, retryable, exception, minor) in table {
         let error = CallError { kind, sent };
         assert_eq!(error.completed(), completed, "{error}");
-        assert_eq!(error.retryable(), retryable, "{error}");
+        assert_eq!(error.is_retryable(), retryable, "{error}");
         let raised = SystemException::from(error);
         assert_eq!(raised, SystemException::new(exception, minor, completed), "{error}");
         assert!(raised.to_string().contains(&error.to_string()), "{raised}");
@@ -66,7 +66,7 @@ fn call_sent(sent: SentPart) -> (Pair, giop_proto::CallId) {
     let call = pair.call(&Ask::default());
     if sent != SentPart::Nothing {
         let mut transmit = pair.client.conn.take_transmit().unwrap();
-        let len = transmit.single().unwrap().len();
+        let len = transmit.contiguous_bytes().unwrap().len();
         transmit.advance(if sent == SentPart::Partly { len - 1 } else { len });
         pair.client.conn.handle_written(transmit, pair.now);
     }
@@ -124,7 +124,7 @@ fn what_had_left_when_the_connection_ended_is_told() {
 #[test]
 fn what_leaves_before_an_orderly_end_is_not_said_to_be_unsent() {
     let mut pair = Pair::new(Cut::Whole);
-    pair.client.conn.set_accept_requests(true);
+    pair.client.conn.set_accepts_requests(true);
     let first = pair.call(&Ask::default());
     // An answer of the client is queued between its requests.
     read(&mut pair.client, &Ask { id: 1, ..Ask::default() }.octets(), pair.now);
@@ -175,7 +175,10 @@ fn every_end_says_what_happened_and_which_limit_decides() {
     ];
     for (reason, text) in reasons {
         assert!(reason.to_string().contains(text), "{reason}");
-        assert!(!text.contains("Limits::") || !reason.to_string().contains("broke the protocol"), "{reason}");
+        assert!(
+            !text.contains("Limits::") || !reason.to_string().contains("violated the protocol"),
+            "{reason}"
+        );
         assert_eq!(reason.to_string().lines().count(), 1);
     }
     let os = CloseReason::Io((&std::io::Error::from_raw_os_error(104)).into());

@@ -39,7 +39,7 @@ fn a_call_that_is_not_answered_in_time_fails_and_is_cancelled() {
     let request = pair.request();
     assert_eq!(pair.server.cancelled, [request.token()]);
     assert!(!pair.client.answered.contains(&patient));
-    assert_eq!(pair.client.conn.calls_waiting(), 1);
+    assert_eq!(pair.client.conn.pending_call_count(), 1);
 }
 
 #[test]
@@ -58,9 +58,9 @@ fn a_call_that_expires_before_it_was_written_leaves_no_trace() {
     for call in calls {
         let error = pair.client.outcome(call).unwrap_err();
         assert_eq!((error.kind, error.sent), (CallErrorKind::Timeout, SentPart::Nothing));
-        assert_eq!((error.completed(), error.retryable()), (CompletionStatus::No, false));
+        assert_eq!((error.completed(), error.is_retryable()), (CompletionStatus::No, false));
     }
-    assert_eq!((pair.client.conn.output().backlog(), pair.client.conn.stats().unqueued), (0, 3));
+    assert_eq!((pair.client.conn.output().backlog(), pair.client.conn.stats().requests_unqueued), (0, 3));
 }
 
 /// Starts a call with a deadline in one second, whose request is sent.
@@ -84,7 +84,7 @@ fn a_peer_that_answers_none_of_three_calls_gets_no_more() {
     }
     assert!(pair.client.conn.lifecycle().is_closing());
     assert_eq!(pair.client.conn.lifecycle().close_reason(), Some(&CloseReason::Unanswered(3)));
-    assert_eq!(pair.client.conn.stats().limits.of(Limit::Unanswered), 1);
+    assert_eq!(pair.client.conn.stats().limit_hits.of(Limit::Unanswered), 1);
     assert!(pair.client.conn.start_call(None, pair.now).is_err());
     // A pending call without a deadline still gets its reply. Then the connection is closed in good order.
     let request = pair.server.requests.pop_front().unwrap();
@@ -123,7 +123,7 @@ fn a_call_that_starts_late_is_not_started() {
     let mut pair = Pair::new(Cut::Whole);
     let error = pair.client.conn.start_call(Some(pair.now), pair.now).unwrap_err();
     assert_eq!((error.kind, error.sent), (CallErrorKind::Timeout, SentPart::Nothing));
-    assert_eq!(pair.client.conn.calls_waiting(), 0);
+    assert_eq!(pair.client.conn.pending_call_count(), 0);
 }
 
 #[test]
@@ -149,10 +149,10 @@ fn nothing_is_sent_of_a_call_that_expires_before_its_request_begins() {
         client.handle_timeout(now + SECOND);
         let begun = match flows {
             false => client.begin_request(Some(call), &mut start, 4),
-            true => client.begin_flow(Some(call), &mut start, 4).map(drop),
+            true => client.begin_incremental(Some(call), &mut start, 4).map(drop),
         };
         assert_eq!(begun.unwrap_err().completed(), CompletionStatus::No);
-        assert!(start.is_empty() && !client.has_output() && client.output().owes() == 0);
+        assert!(start.is_empty() && !client.has_output() && client.output().missing_request_bytes() == 0);
         // The error of the caller is then correct.
         let error = client.call(call).take_outcome().unwrap().unwrap_err();
         assert_eq!((error.kind, error.completed()), (CallErrorKind::Timeout, CompletionStatus::No));
@@ -389,7 +389,7 @@ fn an_octet_now_and_then_gains_no_time() {
             Some(&CloseReason::SlowPeer(reason)),
             "{start}"
         );
-        assert_eq!(pair.server.conn.stats().limits.of(limit), 1);
+        assert_eq!(pair.server.conn.stats().limit_hits.of(limit), 1);
     }
 }
 
@@ -420,7 +420,7 @@ fn a_client_that_takes_an_octet_now_and_then_is_given_up() {
                 pair.server.conn.lifecycle().close_reason(),
                 Some(&CloseReason::SlowPeer(SlowPeer::Write))
             );
-            assert_eq!(pair.server.conn.stats().limits.of(Limit::WriteTime), 1);
+            assert_eq!(pair.server.conn.stats().limit_hits.of(Limit::WriteTime), 1);
         }
     }
 }

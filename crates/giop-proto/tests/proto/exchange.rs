@@ -29,13 +29,13 @@ fn a_request_arrives_and_its_reply_comes_back() {
                 assert_eq!(request.response(), ResponseFlags::Target);
                 assert_eq!(request.id(), pair.client.conn.call(call).request_id());
                 assert_eq!(request.arguments().rest(), [1, 2, 3]);
-                assert_eq!(pair.server.conn.serving(), 1);
+                assert_eq!(pair.server.conn.serving_count(), 1);
                 pair.answer(&request, b"result");
                 pair.drive();
                 let reply = pair.client.outcome(call).unwrap();
                 assert_eq!((reply.status(), reply.version()), (ReplyStatus::NoException, version));
                 assert_eq!(reply.body().rest(), b"result");
-                assert_eq!((pair.client.conn.calls_waiting(), pair.server.conn.serving()), (0, 0));
+                assert_eq!((pair.client.conn.pending_call_count(), pair.server.conn.serving_count()), (0, 0));
             });
         }
     }
@@ -80,7 +80,7 @@ fn oneways_arrive_in_order_and_take_no_reply() {
             // A reply to a oneway must never be sent.
             pair.answer(&request, b"no");
         }
-        assert_eq!(pair.server.conn.serving(), 0);
+        assert_eq!(pair.server.conn.serving_count(), 0);
         assert!(!pair.server.conn.has_output());
     });
 }
@@ -152,7 +152,7 @@ fn a_request_like_the_one_before_is_recognised() {
             let request = pair.request();
             assert_eq!(request.message(), octets);
             assert_eq!(request.id().0, 2 * i as u32 + 2);
-            assert_eq!(request.repeats(), *repeats, "request {i}");
+            assert_eq!(request.repeats_last_header(), *repeats, "request {i}");
             assert_eq!((request.key(), request.operation().len()), (&b"key"[..], 3));
             let body = request.arguments();
             let whole = giop_codec::giop::RequestMessage::decode(
@@ -269,11 +269,11 @@ fn the_end_of_the_stream_fails_the_calls_that_wait() {
         assert!(pair.client.closed && pair.client.conn.lifecycle().is_closed());
         let error = pair.client.outcome(written).unwrap_err();
         assert_eq!((error.sent, error.completed()), (SentPart::Whole, CompletionStatus::Maybe));
-        assert!(!error.retryable());
+        assert!(!error.is_retryable());
         let error = pair.client.outcome(unwritten).unwrap_err();
         assert!(matches!(error.kind, CallErrorKind::Lost(_)));
         assert_eq!((error.sent, error.completed()), (SentPart::Nothing, CompletionStatus::No));
-        assert!(error.retryable());
+        assert!(error.is_retryable());
     });
 }
 

@@ -9,11 +9,11 @@ use crate::util::{Cut, Pair, every_cut};
 use bytes::Bytes;
 use giop_codec::cdr::Encoder;
 use giop_codec::giop::{
-    MessageType, ReplyHeader, ReplyStatus, RequestId, announce_message, begin_body, put_message_header,
+    MessageType, ReplyHeader, ReplyStatus, RequestId, announce_message_size, begin_body, put_message_header,
 };
 use giop_codec::{ByteOrder, Version};
-use giop_proto::outbox::{MAX_GATHERED_PIECE, MAX_SLICES, Outbox, Transmit};
-use giop_proto::{CallErrorKind, CallId, CloseReason, IncomingRequest, ReplyFlow, SentPart};
+use giop_proto::outbox::{MAX_COPIED_PIECE_SIZE, MAX_SLICES, Outbox, Transmit};
+use giop_proto::{CallErrorKind, CallId, CloseReason, IncomingRequest, IncrementalReply, SentPart};
 use proptest::prelude::*;
 
 fn octets(len: usize) -> Bytes {
@@ -31,7 +31,7 @@ fn begin(pair: &mut Pair, len: usize, deadline: Option<Instant>) -> (CallId, u64
     let client = &mut pair.client.conn;
     let call = client.start_call(deadline, now).unwrap();
     let mut e = start(client.call(call).request_id(), true, len);
-    let message = client.begin_flow(Some(call), &mut e, len as u64).unwrap().unwrap();
+    let message = client.begin_incremental(Some(call), &mut e, len as u64).unwrap().unwrap();
     assert!(e.is_empty());
     (call, message)
 }
@@ -40,7 +40,7 @@ fn begin(pair: &mut Pair, len: usize, deadline: Option<Instant>) -> (CallId, u64
 fn flow(pair: &mut Pair, message: u64, octets: Bytes) {
     let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
     e.put_shared(octets);
-    pair.client.conn.flow(message).send(&mut e);
+    pair.client.conn.incremental(message).send(&mut e);
     assert!(e.is_empty());
 }
 
@@ -61,7 +61,7 @@ fn it_may_leave_in_any_portions() {
             pair.drive();
             flow(pair, message, data.slice(start..start + 90));
         }
-        pair.client.conn.flow(message).end();
+        pair.client.conn.incremental(message).end();
         pair.drive();
         assert!(arrived(pair) == data);
         pair.drive();
@@ -87,7 +87,7 @@ fn what_is_queued_meanwhile_arrives_behind_it() {
             pair.drive();
         }
         flow(&mut pair, message, octets(10_000));
-        pair.client.conn.flow(message).end();
+        pair.client.conn.incremental(message).end();
         pair.drive();
         assert_eq!(pair.server.requests.len(), 4);
         assert_eq!(pair.server.requests[1].arguments().remaining(), 30_000);
@@ -108,22 +108,22 @@ fn only_one_does_so_at_a_time() {
     let id = pair.client.conn.next_oneway_id();
     let mut e = start(id, false, 10);
     let len = e.len();
-    assert_eq!(pair.client.conn.begin_flow(None, &mut e, 10).unwrap(), None);
+    assert_eq!(pair.client.conn.begin_incremental(None, &mut e, 10).unwrap(), None);
     assert_eq!(e.len(), len, "it can be sent whole");
     flow(&mut pair, message, octets(10));
-    assert!(pair.client.conn.begin_flow(None, &mut e, 10).unwrap().is_some());
+    assert!(pair.client.conn.begin_incremental(None, &mut e, 10).unwrap().is_some());
 }
 
 /// Starts the reply to a request, with results of `len` bytes.
-fn begin_reply(pair: &mut Pair, request: &IncomingRequest, len: usize) -> ReplyFlow {
+fn begin_reply(pair: &mut Pair, request: &IncomingRequest, len: usize) -> IncrementalReply {
     let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
     let size_at = put_message_header(&mut e, MessageType::Reply);
     ReplyHeader::new(request.id(), ReplyStatus::NoException).encode(&mut e).unwrap();
     begin_body(&mut e);
-    announce_message(&mut e, size_at, len as u64).unwrap();
+    announce_message_size(&mut e, size_at, len as u64).unwrap();
     let before = e.len();
-    let flow = pair.server.conn.request(request.token()).begin_flow(&mut e, len as u64);
-    assert_eq!(e.len(), if flow == ReplyFlow::Busy { before } else { 0 });
+    let flow = pair.server.conn.request(request.token()).begin_incremental(&mut e, len as u64);
+    assert_eq!(e.len(), if flow == IncrementalReply::Busy { before } else { 0 });
     flow
 }
 
@@ -131,7 +131,7 @@ fn begin_reply(pair: &mut Pair, request: &IncomingRequest, len: usize) -> ReplyF
 fn flow_reply(pair: &mut Pair, message: u64, octets: Bytes) {
     let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
     e.put_shared(octets);
-    pair.server.conn.flow(message).send(&mut e);
+    pair.server.conn.incremental(message).send(&mut e);
 }
 
 #[test]
@@ -141,18 +141,18 @@ fn a_reply_may_leave_in_any_portions() {
         let call = pair.call(&Ask::default());
         pair.drive();
         let request = pair.server.requests.pop_front().unwrap();
-        let ReplyFlow::Begun(message) = begin_reply(pair, &request, 900) else { panic!() };
-        assert_eq!(pair.server.conn.serving(), 1, "it goes on");
+        let IncrementalReply::Begun(message) = begin_reply(pair, &request, 900) else { panic!() };
+        assert_eq!(pair.server.conn.serving_count(), 1, "it goes on");
         for start in (0..900).step_by(90) {
             pair.drive();
             flow_reply(pair, message, data.slice(start..start + 90));
         }
-        pair.server.conn.flow(message).end();
+        pair.server.conn.incremental(message).end();
         pair.server.conn.request(request.token()).finish();
         pair.drive();
         let reply = pair.client.outcome(call).unwrap();
         assert!(reply.body().rest() == data);
-        assert_eq!(pair.server.conn.serving(), 0);
+        assert_eq!(pair.server.conn.serving_count(), 0);
         // The next reply works too.
         let call = pair.call(&Ask::default());
         pair.drive();
@@ -168,15 +168,15 @@ fn other_replies_stand_behind_one_that_leaves_while_it_is_encoded() {
     let calls = [(); 3].map(|()| pair.call(&Ask::default()));
     pair.drive();
     let requests: Vec<_> = pair.server.requests.drain(..).collect();
-    let ReplyFlow::Begun(message) = begin_reply(&mut pair, &requests[0], 30_000) else { panic!() };
-    assert_eq!(begin_reply(&mut pair, &requests[1], 10), ReplyFlow::Busy, "it is sent whole");
+    let IncrementalReply::Begun(message) = begin_reply(&mut pair, &requests[0], 30_000) else { panic!() };
+    assert_eq!(begin_reply(&mut pair, &requests[1], 10), IncrementalReply::Busy, "it is sent whole");
     pair.answer(&requests[1], b"1");
     flow_reply(&mut pair, message, octets(20_000));
     pair.answer(&requests[2], b"2");
     pair.drive();
     assert!(pair.client.answered.is_empty(), "nothing passes it");
     flow_reply(&mut pair, message, octets(10_000));
-    pair.server.conn.flow(message).end();
+    pair.server.conn.incremental(message).end();
     pair.server.conn.request(requests[0].token()).finish();
     pair.drive();
     let lens = calls.map(|call| pair.client.outcome(call).unwrap().body().remaining());
@@ -193,9 +193,9 @@ fn cancelled_reply_is_sent_only_if_it_has_begun() {
     pair.client.conn.call(given_up).cancel();
     pair.drive();
     assert_eq!(pair.server.cancelled, [requests[0].token()]);
-    assert_eq!(begin_reply(&mut pair, &requests[0], 100), ReplyFlow::Dropped);
+    assert_eq!(begin_reply(&mut pair, &requests[0], 100), IncrementalReply::Dropped);
     pair.server.conn.request(requests[0].token()).finish();
-    let ReplyFlow::Begun(message) = begin_reply(&mut pair, &requests[1], 100) else { panic!() };
+    let IncrementalReply::Begun(message) = begin_reply(&mut pair, &requests[1], 100) else { panic!() };
     flow_reply(&mut pair, message, octets(50));
     pair.drive();
     // Half of it is sent: the rest follows, although it is no longer awaited.
@@ -203,7 +203,7 @@ fn cancelled_reply_is_sent_only_if_it_has_begun() {
     pair.drive();
     assert_eq!(pair.server.cancelled.len(), 1);
     flow_reply(&mut pair, message, octets(50));
-    pair.server.conn.flow(message).end();
+    pair.server.conn.incremental(message).end();
     pair.server.conn.request(requests[1].token()).finish();
     let call = pair.call(&Ask::default());
     pair.drive();
@@ -220,10 +220,10 @@ fn a_reply_that_becomes_longer_or_shorter_than_it_said_closes_the_connection() {
         let call = pair.call(&Ask::default());
         pair.drive();
         let request = pair.server.requests.pop_front().unwrap();
-        let ReplyFlow::Begun(message) = begin_reply(&mut pair, &request, 100) else { panic!() };
+        let IncrementalReply::Begun(message) = begin_reply(&mut pair, &request, 100) else { panic!() };
         pair.drive();
         flow_reply(&mut pair, message, octets(len));
-        pair.server.conn.flow(message).end();
+        pair.server.conn.incremental(message).end();
         pair.server.conn.request(request.token()).finish();
         pair.drive();
         assert!(pair.client.outcome(call).is_err(), "{len}");
@@ -238,7 +238,7 @@ fn a_request_that_becomes_longer_or_shorter_than_it_said_closes_the_connection()
         let (call, message) = begin(&mut pair, 100, None);
         pair.drive();
         flow(&mut pair, message, octets(len));
-        pair.client.conn.flow(message).end();
+        pair.client.conn.incremental(message).end();
         pair.drive();
         let error = pair.client.outcome(call).unwrap_err();
         assert_eq!((error.kind, error.sent), (CallErrorKind::LocalClose, SentPart::Partly), "{len}");
@@ -250,7 +250,7 @@ fn a_request_that_becomes_longer_or_shorter_than_it_said_closes_the_connection()
     flow(&mut pair, message, octets(100));
     let (_, other) = begin(&mut pair, 100, None);
     flow(&mut pair, message, octets(1));
-    pair.client.conn.flow(other).end();
+    pair.client.conn.incremental(other).end();
     assert!(pair.client.conn.lifecycle().is_closed());
 }
 
@@ -273,7 +273,7 @@ fn calls_cancelled_or_late_meanwhile_are_cancelled_behind_it() {
         }
         pair.client.conn.call(other).cancel();
         flow(&mut pair, message, octets(5_000));
-        pair.client.conn.flow(message).end();
+        pair.client.conn.incremental(message).end();
         pair.drive();
         assert!(!pair.client.conn.lifecycle().is_closing());
         assert_eq!((pair.server.requests.len(), pair.server.cancelled.len()), (2, 2));
@@ -287,7 +287,7 @@ fn a_call_queued_behind_it_can_be_taken_back() {
     let (_, message) = begin(&mut pair, 10_000, None);
     let other = pair.call(&Ask::default());
     pair.client.conn.call(other).cancel();
-    assert_eq!(pair.client.conn.stats().unqueued, 1);
+    assert_eq!(pair.client.conn.stats().requests_unqueued, 1);
     flow(&mut pair, message, octets(10_000));
     pair.drive();
     assert_eq!((pair.server.requests.len(), pair.server.cancelled.len()), (1, 0));
@@ -298,14 +298,14 @@ fn closing_in_good_order_waits_for_the_rest() {
     let mut pair = Pair::new(Cut::Whole);
     let id = pair.client.conn.next_oneway_id();
     let mut e = start(id, false, 9_000);
-    let message = pair.client.conn.begin_flow(None, &mut e, 9_000).unwrap().unwrap();
+    let message = pair.client.conn.begin_incremental(None, &mut e, 9_000).unwrap().unwrap();
     pair.drive();
     let now = pair.now;
     pair.client.conn.close(now);
     pair.drive();
     assert!(!pair.client.closed);
     flow(&mut pair, message, octets(9_000));
-    pair.client.conn.flow(message).end();
+    pair.client.conn.incremental(message).end();
     pair.drive();
     assert_eq!(pair.server.requests.len(), 1);
     assert!(pair.client.closed && pair.server.closed);
@@ -318,10 +318,10 @@ fn a_connection_that_is_closed_takes_nothing() {
     pair.drive();
     pair.client.conn.abort(CloseReason::Local);
     flow(&mut pair, message, octets(100_000));
-    pair.client.conn.flow(message).end();
+    pair.client.conn.incremental(message).end();
     assert_eq!(pair.client.conn.output().backlog(), 0);
     let mut e = start(RequestId(7), false, 1);
-    assert!(pair.client.conn.begin_flow(None, &mut e, 1).is_err());
+    assert!(pair.client.conn.begin_incremental(None, &mut e, 1).is_err());
     assert!(e.is_empty());
 }
 
@@ -334,7 +334,7 @@ fn a_socket_that_fails_says_so_to_the_call() {
     pair.client.conn.handle_written(transmit, now);
     pair.client.conn.handle_write_error(&io::ErrorKind::ConnectionReset.into(), now);
     flow(&mut pair, message, octets(50_000));
-    pair.client.conn.flow(message).end();
+    pair.client.conn.incremental(message).end();
     assert!(!pair.client.conn.lifecycle().is_closed(), "a reply may have come before");
     pair.client.conn.handle_eof(now);
     pair.now += Duration::from_secs(100);
@@ -401,7 +401,7 @@ proptest! {
                 Step::Push(len) | Step::Chunk(len) => {
                     let octets = new(len);
                     last = Some((outbox.queued(), len));
-                    if matches!(step, Step::Push(_)) && len <= MAX_GATHERED_PIECE {
+                    if matches!(step, Step::Push(_)) && len <= MAX_COPIED_PIECE_SIZE {
                         outbox.push(&octets);
                     } else {
                         outbox.push_chunk(Bytes::from(octets.clone()));

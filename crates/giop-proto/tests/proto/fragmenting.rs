@@ -95,7 +95,10 @@ fn requests_oneways_and_replies_are_joined_at_every_size() {
             let answer = pair.client.outcome(call).unwrap();
             assert!(answer.body().rest() == ask.body, "size {size}, {len} octets");
         }
-        assert_eq!((pair.client.conn.stats().strays, pair.server.conn.stats().strays), (0, 0));
+        assert_eq!(
+            (pair.client.conn.stats().stray_messages, pair.server.conn.stats().stray_messages),
+            (0, 0)
+        );
     }
 }
 
@@ -156,7 +159,7 @@ fn bulk_data_is_cut_and_not_copied() {
         pair.server.inject(&octets);
     }
     assert!(pair.client.conn.stats().writes <= 80, "{}", pair.client.conn.stats().writes);
-    let copied = pair.client.conn.stats().copied_out;
+    let copied = pair.client.conn.stats().bytes_copied_out;
     assert!(copied < 8 * KIB as u64, "{copied} octets for headers");
     pair.drive();
     let request = pair.request();
@@ -261,7 +264,7 @@ fn a_cancel_stops_the_rest_of_a_request_and_the_peer_throws_its_start_away() {
         pair.drive();
         assert_eq!(pair.request().id(), pair.client.conn.call(next).request_id());
         assert!(pair.server.requests.is_empty() && pair.server.cancelled.is_empty());
-        assert_eq!(pair.server.conn.stats().strays, 0);
+        assert_eq!(pair.server.conn.stats().stray_messages, 0);
         // Nothing with a timeout is left.
         pair.wait(Duration::from_secs(100));
         assert!(!pair.server.conn.lifecycle().is_closing());
@@ -306,7 +309,7 @@ fn a_cancelled_reply_ends_at_once() {
     pair.client.inject(&start);
     pair.client.conn.call(call).cancel();
     pair.drive();
-    assert_eq!(pair.server.conn.stats().strays, 0, "the cancel is for the reply that is under way");
+    assert_eq!(pair.server.conn.stats().stray_messages, 0, "the cancel is for the reply that is under way");
     assert!(pair.client.read < 700 * KIB, "{}", pair.client.read);
     assert!(pair.client.read > 200 * KIB, "what is queued leaves");
     assert_eq!(pair.server.conn.output().backlog(), 0);
@@ -349,7 +352,7 @@ fn a_reply_of_which_nothing_left_is_taken_back_when_it_is_cancelled() {
     pair.answer(&request, &body(1000 * KIB));
     read(&mut pair.server, &cancel(Version::V1_2, 6), pair.now);
     assert_eq!(write_all(&mut pair.server, pair.now), Vec::<Vec<u8>>::new());
-    assert_eq!((pair.server.conn.stats().unqueued, pair.server.conn.output().backlog()), (1, 0));
+    assert_eq!((pair.server.conn.stats().requests_unqueued, pair.server.conn.output().backlog()), (1, 0));
 }
 
 // clause: exc.completed.nothing_sent

@@ -51,7 +51,7 @@ fn fragments_arrive_in_any_portions() {
             assert_eq!(request.message(), &whole);
             pair.answer(&request, b"ok");
             pair.drive();
-            assert_eq!(pair.server.conn.serving(), 0);
+            assert_eq!(pair.server.conn.serving_count(), 0);
         });
     }
 }
@@ -159,13 +159,13 @@ fn pieces_of_giop_1_1_are_told_where_they_matter() {
         pair.drive();
         let request = pair.request();
         let starts: Vec<u32> = (at..whole.len()).step_by(32).map(|start| start as u32).collect();
-        assert_eq!(request.pieces(), if at % 8 == 4 { &[][..] } else { &starts });
+        assert_eq!(request.fragment_offsets(), if at % 8 == 4 { &[][..] } else { &starts });
     }
     let whole = Ask { body: body(100), ..Ask::default() }.octets();
     let mut pair = Pair::new(Cut::Whole);
     inject(&mut pair, &fragmented(&whole, 64, 32));
     pair.drive();
-    assert!(pair.request().pieces().is_empty(), "in GIOP 1.2 all agree");
+    assert!(pair.request().fragment_offsets().is_empty(), "in GIOP 1.2 all agree");
 }
 
 // clause: giop.fragment.alignment_1_1
@@ -200,7 +200,7 @@ fn values_in_giop_1_1_fragments_are_aligned_as_omniorb_aligns_them() {
         pair.server.inject(&stream);
         pair.drive();
         let request = pair.request();
-        assert_eq!(request.pieces(), [filled as u32, filled as u32 + 12]);
+        assert_eq!(request.fragment_offsets(), [filled as u32, filled as u32 + 12]);
         let mut arguments = request.arguments();
         assert_eq!(arguments.take(3).unwrap(), [7; 3]);
         let fill = filled - arguments.position();
@@ -312,7 +312,7 @@ fn fragments_of_nothing_are_ignored_in_giop_1_2_and_fatal_in_1_1() {
     inject(&mut pair, &pieces(Version::V1_2)[1..]);
     pair.drive();
     assert!(!pair.server.conn.lifecycle().is_closing());
-    assert_eq!(pair.server.conn.stats().strays as usize, pieces(Version::V1_2).len() - 1);
+    assert_eq!(pair.server.conn.stats().stray_messages as usize, pieces(Version::V1_2).len() - 1);
     inject(&mut pair, &pieces(Version::V1_1)[1..]);
     pair.drive();
     assert_eq!(
@@ -374,7 +374,7 @@ fn fragments_of_a_cancelled_reply_take_no_memory() {
         }
         pair.drive();
         assert!(!pair.client.conn.lifecycle().is_closing());
-        assert_eq!(pair.client.conn.calls_waiting(), 0);
+        assert_eq!(pair.client.conn.pending_call_count(), 0);
     });
 }
 
@@ -386,7 +386,7 @@ fn a_fragmented_oneway_over_the_limit_gets_no_answer() {
     let whole = Ask { response: ResponseFlags::None, body: body(300), ..Ask::default() }.octets();
     inject(&mut pair, &fragmented(&whole, 56, 24));
     pair.drive();
-    assert_eq!((pair.server.conn.stats().messages_out, pair.server.conn.stats().refused), (0, 1));
+    assert_eq!((pair.server.conn.stats().messages_out, pair.server.conn.stats().requests_refused), (0, 1));
     assert!(!pair.server.conn.lifecycle().is_closing());
 }
 

@@ -50,7 +50,7 @@ struct Growing {
 impl Growing {
     /// Starts a reply whose body is `octets`.
     fn begin(pair: &mut Pair, request: &IncomingRequest, octets: &[u8]) -> Self {
-        let first = pair.server.conn.output().reply_piece() + 1;
+        let first = pair.server.conn.output().reply_piece_size() + 1;
         let mut encoder = start(request.id(), ByteOrder::NATIVE, &octets[..first]);
         assert_eq!(
             pair.server.conn.request(request.token()).begin_reply(&mut encoder, HEAD),
@@ -104,7 +104,7 @@ fn growing_reply_is_sent_before_its_length_is_known() {
             let mut pair = pair_cutting(Cut::Whole, size);
             let (_, request) = called(&mut pair);
             let octets = body(len);
-            let first = pair.server.conn.output().reply_piece();
+            let first = pair.server.conn.output().reply_piece_size();
             assert_eq!(first, (size & !7).min(64 * KIB));
             let mut e = start(request.id(), order, &octets[..first + 1]);
             assert_eq!(pair.server.conn.request(request.token()).begin_reply(&mut e, HEAD), ReplyRoom::Room);
@@ -128,9 +128,9 @@ fn growing_reply_is_sent_before_its_length_is_known() {
                 assert_eq!(piece[12..16], pieces[0][12..16]);
             }
             assert!(joined(&pieces) == octets, "{size} {len}");
-            assert_eq!(pair.server.conn.serving(), 1, "the request ends apart");
+            assert_eq!(pair.server.conn.serving_count(), 1, "the request ends apart");
             pair.server.conn.request(request.token()).finish();
-            assert_eq!((pair.server.conn.serving(), pair.server.conn.output().backlog()), (0, 0));
+            assert_eq!((pair.server.conn.serving_count(), pair.server.conn.output().backlog()), (0, 0));
         }
     }
 }
@@ -171,8 +171,8 @@ proptest! {
         for (call, len) in calls.iter().zip(&lens) {
             prop_assert!(pair.client.outcome(*call).unwrap().body().rest() == body(*len));
         }
-        prop_assert_eq!((pair.server.conn.output().backlog(), pair.server.conn.serving()), (0, 0));
-        prop_assert_eq!((pair.client.conn.stats().strays, pair.server.conn.stats().strays), (0, 0));
+        prop_assert_eq!((pair.server.conn.output().backlog(), pair.server.conn.serving_count()), (0, 0));
+        prop_assert_eq!((pair.client.conn.stats().stray_messages, pair.server.conn.stats().stray_messages), (0, 0));
     }
 }
 
@@ -278,8 +278,8 @@ fn a_cancelled_one_ends_by_an_empty_piece_and_takes_nothing_more() {
     assert_eq!(sent.len(), 2);
     let last = header(&sent[1]);
     assert_eq!((sent[1].len(), last.kind, last.more_fragments), (16, MessageType::Fragment, false));
-    assert_eq!((pair.server.conn.output().backlog(), pair.server.conn.serving()), (0, 0));
-    assert_eq!(pair.server.conn.stats().strays, 0);
+    assert_eq!((pair.server.conn.output().backlog(), pair.server.conn.serving_count()), (0, 0));
+    assert_eq!(pair.server.conn.stats().stray_messages, 0);
 }
 
 // clause: giop.msg.cancel_request
@@ -295,7 +295,7 @@ fn one_of_which_nothing_left_is_taken_back_when_it_is_cancelled() {
         read(&mut pair.server, &cancel(Version::V1_2, 6), pair.now);
         assert_eq!(pair.server.cancelled.len(), usize::from(!ended));
         assert_eq!(write_all(&mut pair.server, pair.now), Vec::<Vec<u8>>::new());
-        assert_eq!((pair.server.conn.stats().unqueued, pair.server.conn.output().backlog()), (1, 0));
+        assert_eq!((pair.server.conn.stats().requests_unqueued, pair.server.conn.output().backlog()), (1, 0));
         let mut late = start(request.id(), ByteOrder::NATIVE, &body(70 * KIB));
         assert_eq!(pair.server.conn.request(request.token()).begin_reply(&mut late, HEAD), ReplyRoom::Gone);
         assert!(late.is_empty());

@@ -40,7 +40,7 @@ fn octets(hex: &str) -> Vec<u8> {
 /// Returns a pair with requests in progress, so that messages can affect them.
 fn busy_pair(cut: Cut) -> Pair {
     let mut pair = Pair::new(cut);
-    pair.client.conn.set_accept_requests(true);
+    pair.client.conn.set_accepts_requests(true);
     for _ in 0..8 {
         pair.call(&Ask::default());
     }
@@ -61,7 +61,7 @@ fn feed(octets: &[u8], cut: Cut) {
     pair.drive();
     for request in pair.server.requests.iter().chain(&pair.client.requests) {
         let mut arguments = request.arguments();
-        let _ = (request.key(), request.operation(), request.contexts().to_vec(), request.pieces());
+        let _ = (request.key(), request.operation(), request.contexts().to_vec(), request.fragment_offsets());
         let _ = arguments.read_string();
     }
     for side in [&mut pair.client, &mut pair.server] {
@@ -338,14 +338,14 @@ impl Model {
     fn check(&mut self) {
         self.collect();
         for side in [&self.pair.client, &self.pair.server] {
-            assert!(side.conn.serving() <= 4);
+            assert!(side.conn.serving_count() <= 4);
             assert!(!(side.conn.lifecycle().is_closed() && side.conn.wants_read()));
             assert!(!(side.conn.lifecycle().is_closed() && side.conn.has_output()));
             assert!(!side.conn.lifecycle().is_closed() || side.conn.poll_timeout().is_none());
             assert_eq!(side.conn.output().backlog() > 0, side.conn.has_output(), "nothing is lent here");
         }
-        assert_eq!(self.served.len(), self.pair.server.conn.serving());
-        assert!(self.pair.client.conn.calls_waiting() <= self.calls.len());
+        assert_eq!(self.served.len(), self.pair.server.conn.serving_count());
+        assert!(self.pair.client.conn.pending_call_count() <= self.calls.len());
     }
 
     /// Lets everything end, and checks what is left.
@@ -389,7 +389,7 @@ impl Model {
                 assert!(!matches!(reason, Some(CloseReason::Protocol(_))), "{reason:?}");
             }
         }
-        assert_eq!(self.pair.server.conn.serving(), 0);
+        assert_eq!(self.pair.server.conn.serving_count(), 0);
     }
 }
 

@@ -11,7 +11,7 @@ use giop_codec::Version;
 use giop_codec::cdr::CdrDecode;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{ReplyStatus, RequestId, ResponseFlags};
-use giop_proto::pool::WINDOW;
+use giop_proto::pool::WINDOW_SIZE;
 use giop_proto::{BufferPool, CloseReason, Config, Limit, Limits, ProtocolError, Reply, Role};
 
 fn exception(reply: &Reply) -> SystemException {
@@ -31,14 +31,14 @@ fn no_more_requests_are_read_than_may_be_in_flight() {
     every_cut_with(Limits::default(), at_most(2), |pair| {
         let calls: Vec<_> = (0..5).map(|_| pair.call(&Ask::default())).collect();
         pair.drive();
-        assert_eq!((pair.server.requests.len(), pair.server.conn.serving()), (2, 2));
+        assert_eq!((pair.server.requests.len(), pair.server.conn.serving_count()), (2, 2));
         assert!(!pair.server.conn.wants_read());
         for call in calls {
             let request = pair.request();
             pair.answer(&request, b"");
             pair.drive();
             assert!(pair.client.outcome(call).is_ok());
-            assert!(pair.server.conn.serving() <= 2);
+            assert!(pair.server.conn.serving_count() <= 2);
         }
         assert!(pair.server.conn.wants_read());
     });
@@ -48,7 +48,7 @@ fn no_more_requests_are_read_than_may_be_in_flight() {
 #[test]
 fn a_side_that_awaits_replies_reads_on_and_refuses_what_is_too_much() {
     every_cut_with(Limits::default(), at_most(1), |pair| {
-        pair.client.conn.set_accept_requests(true);
+        pair.client.conn.set_accepts_requests(true);
         // The server calls back over the same connection (Bidirectional GIOP).
         let back = pair.server.conn.start_call(None, pair.now).unwrap();
         let id = pair.server.conn.call(back).request_id();
@@ -98,10 +98,10 @@ fn unread_replies_pause_further_requests() {
         answered += 1;
     }
     assert_eq!(answered, 10, "they were there already");
-    assert!(!pair.server.conn.wants_read() && !pair.server.conn.output().has_room());
+    assert!(!pair.server.conn.wants_read() && !pair.server.conn.output().has_room_for_oneway());
     pair.server.inject(&Ask { id: 99, ..Ask::default() }.octets());
     pair.drive(); // the client's wire accepts everything
-    assert!(pair.server.conn.wants_read() && pair.server.conn.output().has_room());
+    assert!(pair.server.conn.wants_read() && pair.server.conn.output().has_room_for_oneway());
     assert_eq!(pair.request().id(), RequestId(99));
 }
 
@@ -118,7 +118,7 @@ fn what_this_side_asks_does_not_hold_up_what_it_is_asked() {
             config
         };
         let mut pair = Pair::with_configs(Cut::Whole, config(Role::Client), config(Role::Server));
-        pair.client.conn.set_accept_requests(true);
+        pair.client.conn.set_accepts_requests(true);
         for (waits, id) in [(false, 1), (true, 3)] {
             pair.client.awake = false;
             let large = Ask { response: ResponseFlags::None, body: vec![1; 5000], ..Ask::default() };
@@ -137,7 +137,10 @@ fn what_this_side_asks_does_not_hold_up_what_it_is_asked() {
         }
         // Each answer was written after a request, and no longer counts.
         assert_eq!(
-            (pair.client.conn.stats().refused, pair.client.conn.stats().limits.of(Limit::Backlog)),
+            (
+                pair.client.conn.stats().requests_refused,
+                pair.client.conn.stats().limit_hits.of(Limit::Backlog)
+            ),
             (0, 0)
         );
     }
@@ -166,11 +169,14 @@ fn full_backlog_while_awaiting_replies_refuses_requests() {
     // All bytes lent to a writer may be sent already.
     let transmit = pair.server.conn.take_transmit().unwrap();
     read(&mut pair.server, &Ask { id: 6, ..Ask::default() }.octets(), pair.now);
-    assert_eq!((pair.request().id(), pair.server.conn.stats().refused), (RequestId(6), 0));
+    assert_eq!((pair.request().id(), pair.server.conn.stats().requests_refused), (RequestId(6), 0));
     pair.server.conn.handle_written(transmit, pair.now);
     read(&mut pair.server, &Ask { id: 8, ..Ask::default() }.octets(), pair.now);
     let stats = pair.server.conn.stats();
-    assert_eq!((pair.server.requests.len(), stats.refused, stats.limits.of(Limit::Backlog)), (0, 1, 1));
+    assert_eq!(
+        (pair.server.requests.len(), stats.requests_refused, stats.limit_hits.of(Limit::Backlog)),
+        (0, 1, 1)
+    );
 }
 
 #[test]
@@ -216,8 +222,8 @@ fn an_oversized_request_is_skipped_and_refused() {
             pair.drive();
             assert!(pair.client.outcome(small).is_ok());
             let stats = pair.server.conn.stats();
-            assert_eq!((stats.refused, stats.messages_in), (2, 3));
-            assert!(stats.skipped > 800);
+            assert_eq!((stats.requests_refused, stats.messages_in), (2, 3));
+            assert!(stats.bytes_skipped > 800);
         });
     }
 }
@@ -236,12 +242,12 @@ fn a_very_large_oversized_request_is_not_stored() {
     start[8..12].copy_from_slice(&(3u32 << 30).to_ne_bytes());
     pair.server.inject(&start);
     pair.drive();
-    assert_eq!(pair.server.conn.stats().refused, 1);
+    assert_eq!(pair.server.conn.stats().requests_refused, 1);
     for _ in 0..100 {
         pair.server.inject(&[0xee; 200_000]);
         pair.drive();
     }
-    assert!(pair.pool.stats().held <= 4 * WINDOW);
+    assert!(pair.pool.stats().held <= 4 * WINDOW_SIZE);
     assert!(!pair.server.conn.lifecycle().is_closing());
 }
 
@@ -305,8 +311,8 @@ fn keys_operations_and_contexts_over_their_limits_are_refused() {
         pair.drive();
         let refused = exception(&pair.client.outcome(call).unwrap());
         assert_eq!((refused.kind, refused.completed), (kind, CompletionStatus::No));
-        assert!(!pair.server.conn.lifecycle().is_closing() && pair.server.conn.serving() == 0);
-        assert_eq!(pair.server.conn.stats().limits.of(Limit::Count), 1, "{kind:?}");
+        assert!(!pair.server.conn.lifecycle().is_closing() && pair.server.conn.serving_count() == 0);
+        assert_eq!(pair.server.conn.stats().limit_hits.of(Limit::Count), 1, "{kind:?}");
     }
 }
 
@@ -318,23 +324,27 @@ fn memory_is_granted_as_octets_come() {
     let charged = |pair: &Pair| pair.pool.stats().held;
     pair.server.inject(&octets[..100]);
     pair.drive();
-    assert!(charged(&pair) <= 2 * WINDOW + 64, "{}", charged(&pair));
+    assert!(charged(&pair) <= 2 * WINDOW_SIZE + 64, "{}", charged(&pair));
     let mut sent = 100;
     while sent < octets.len() {
         let to = octets.len().min(sent + 50_000);
         pair.server.inject(&octets[sent..to]);
         pair.drive();
         sent = to;
-        assert!(charged(&pair) <= 6 * sent + 3 * WINDOW, "{} after {sent}", charged(&pair));
+        assert!(charged(&pair) <= 6 * sent + 3 * WINDOW_SIZE, "{} after {sent}", charged(&pair));
     }
     assert!(pair.request().message() == &octets);
-    assert!(pair.server.conn.stats().copied <= 64 << 10, "{}", pair.server.conn.stats().copied);
+    assert!(
+        pair.server.conn.stats().bytes_copied_in <= 64 << 10,
+        "{}",
+        pair.server.conn.stats().bytes_copied_in
+    );
     // The next message of this size is granted immediately, and only its start is copied.
-    let before = pair.server.conn.stats().copied;
+    let before = pair.server.conn.stats().bytes_copied_in;
     pair.server.inject(&octets);
     pair.drive();
     assert!(pair.request().message() == &octets);
-    assert!(pair.server.conn.stats().copied - before <= 64 << 10);
+    assert!(pair.server.conn.stats().bytes_copied_in - before <= 64 << 10);
 }
 
 #[test]
@@ -349,10 +359,10 @@ fn a_steady_bulk_stream_is_not_copied() {
         assert!(request.message() == &octets);
         pair.server.conn.request(request.token()).finish();
         if round == 0 {
-            copied = pair.server.conn.stats().copied;
+            copied = pair.server.conn.stats().bytes_copied_in;
         }
     }
-    let later = pair.server.conn.stats().copied - copied;
+    let later = pair.server.conn.stats().bytes_copied_in - copied;
     assert!(later <= 20 * 64, "{later} octets were copied after the first message");
 }
 
@@ -392,7 +402,7 @@ fn starving_pair(cap: usize) -> Pair {
 
 #[test]
 fn requests_wait_for_memory_and_replies_do_not() {
-    let mut pair = starving_pair(10 * WINDOW);
+    let mut pair = starving_pair(10 * WINDOW_SIZE);
     let large = Ask { id: 2, body: vec![7; 400_000], ..Ask::default() };
     let call = pair.call(&large);
     pair.drive();
@@ -416,7 +426,7 @@ fn requests_wait_for_memory_and_replies_do_not() {
 
 #[test]
 fn a_waiting_message_is_not_slow() {
-    let mut pair = starving_pair(10 * WINDOW);
+    let mut pair = starving_pair(10 * WINDOW_SIZE);
     pair.client.awake = false;
     let large = Ask { id: 2, body: vec![7; 400_000], ..Ask::default() };
     pair.server.inject(&large.octets());
@@ -434,7 +444,7 @@ fn a_waiting_message_is_not_slow() {
 
 #[test]
 fn a_message_larger_than_the_pool_needs_no_pool() {
-    let mut pair = starving_pair(3 * WINDOW);
+    let mut pair = starving_pair(3 * WINDOW_SIZE);
     let call = pair.call(&Ask { body: vec![7; 1 << 20], ..Ask::default() });
     pair.drive();
     let request = pair.request();
@@ -480,7 +490,7 @@ fn an_idle_connection_keeps_no_memory() {
     );
     // Every buffer of the pool is free: all of them can be taken without an allocation.
     let misses = pair.pool.stats().misses;
-    let taken: Vec<_> = (0..held / WINDOW).map(|_| pair.pool.take(WINDOW)).collect();
+    let taken: Vec<_> = (0..held / WINDOW_SIZE).map(|_| pair.pool.take(WINDOW_SIZE)).collect();
     assert_eq!(pair.pool.stats().misses, misses);
     assert!(!taken.is_empty());
 }

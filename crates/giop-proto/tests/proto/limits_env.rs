@@ -38,5 +38,5 @@ fn variables_set_limits_and_win_over_what_was_set_before() {
     assert_eq!(with(&[("ZORB_LIMITS_MAX_DEPTH", ""), ("ZORB_LIMIT", "x")]), "64 64 3");
     let wrong = with(&[("ZORB_LIMITS_MAX_DEPTH", "deep")]);
     assert!(wrong.starts_with("ZORB_LIMITS_MAX_DEPTH: `deep` is not a whole number"), "{wrong}");
-    assert!(with(&[("ZORB_LIMITS_DEPTH", "7")]).contains("there is no limit of this name"));
+    assert!(with(&[("ZORB_LIMITS_DEPTH", "7")]).contains("there is no limit with this name"));
 }

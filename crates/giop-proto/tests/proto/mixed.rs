@@ -6,18 +6,18 @@ use std::time::{Duration, Instant};
 use crate::util::messages::{Ask, fragmented};
 use giop_codec::Version;
 use giop_codec::giop::ResponseFlags;
-use giop_proto::{BufferPool, Chunk, Config, Connection, Event, Limits, Role, Streams};
+use giop_proto::{BufferPool, Chunk, Config, Connection, Event, Limits, Role, StreamSelector};
 use proptest::prelude::*;
 
 #[derive(Debug)]
 struct Table;
 
-impl Streams for Table {
-    fn any(&self) -> bool {
+impl StreamSelector for Table {
+    fn any_streamed(&self) -> bool {
         true
     }
 
-    fn streams(&self, key: &[u8], _: &[u8]) -> bool {
+    fn is_streamed(&self, key: &[u8], _: &[u8]) -> bool {
         key == b"streamed"
     }
 
@@ -25,7 +25,7 @@ impl Streams for Table {
         true
     }
 
-    fn passes(&self, key: &[u8]) -> bool {
+    fn is_forwarded(&self, key: &[u8]) -> bool {
         key == b"passed"
     }
 }
@@ -88,7 +88,7 @@ fn receive(stream: &[u8], reads: &[usize], mut config: Config) -> Vec<Vec<u8>> {
         while let Some(event) = conn.poll_event() {
             let Event::Request(request) = event else { panic!("{event:?}") };
             bodies.push(request.raw_body().parts().flatten().copied().collect());
-            if request.coming() > 0 {
+            if request.stream_len() > 0 {
                 conn.input_mut().open_stream(request.token(), u64::MAX);
                 assert!(streamed.replace((request.token(), bodies.len() - 1)).is_none(), "two at a time");
             }
@@ -96,7 +96,7 @@ fn receive(stream: &[u8], reads: &[usize], mut config: Config) -> Vec<Vec<u8>> {
         }
         if let Some((token, index)) = streamed {
             match conn.stream(token).take_chunk(now) {
-                Chunk::Octets(octets) => {
+                Chunk::Bytes(octets) => {
                     bodies[index].extend_from_slice(&octets);
                     continue;
                 }
@@ -174,7 +174,7 @@ proptest! {
         // With a small cap, messages wait for memory.
         let pool = Arc::new(BufferPool::new(if tight { 1600 << 10 } else { 64 << 20 }));
         let mut config = Config::new(Role::Server, Arc::new(Limits::default()), Arc::clone(&pool));
-        config.deposit = deposit;
+        config.deposits_enabled = deposit;
         let found = receive(&stream, &reads, config);
         prop_assert!(found == expected, "{:?}", found.iter().map(Vec::len).collect::<Vec<_>>());
         prop_assert!(pool.stats().held <= pool.stats().cap);

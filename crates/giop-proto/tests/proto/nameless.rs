@@ -21,28 +21,28 @@ fn fragments_without_a_name_end_with_their_request() {
             pair.server.inject(&pieces[..2].concat());
             pair.drive();
             let request = pair.request();
-            assert_eq!(request.coming(), usize::MAX);
+            assert_eq!(request.stream_len(), usize::MAX);
             let token = request.token();
             pair.server.conn.input_mut().open_stream(token, 85_000);
             if given_up {
                 assert!(pair.server.conn.stream(token).abandon().is_none());
                 pair.server.conn.request(token).finish();
             } else {
-                while let Chunk::Octets(_) = pair.server.conn.stream(token).take_chunk(pair.now) {}
+                while let Chunk::Bytes(_) = pair.server.conn.stream(token).take_chunk(pair.now) {}
             }
             pair.drive();
             pair.server.inject(&cancel(Version::V1_1, 2));
             pair.drive();
             if !given_up {
                 assert_eq!(std::mem::take(&mut pair.server.cancelled), [token]);
-                while let Chunk::Octets(_) = pair.server.conn.stream(token).take_chunk(pair.now) {}
+                while let Chunk::Bytes(_) = pair.server.conn.stream(token).take_chunk(pair.now) {}
                 pair.server.conn.request(token).finish();
             }
             // Another request is received and taken.
             whole.iter().for_each(|piece| pair.server.inject(piece));
             pair.drive();
             let request = pair.request();
-            assert_eq!((request.id(), request.coming()), (RequestId(6), usize::MAX));
+            assert_eq!((request.id(), request.stream_len()), (RequestId(6), usize::MAX));
             assert!(placed(&mut pair, &request, 30_000, 100_000) == later.body);
             pair.server.conn.request(request.token()).finish();
             next(&mut pair, 8);
@@ -77,11 +77,11 @@ fn a_second_request_between_fragments_without_a_name_is_no_stream() {
     pair.server.inject(&ask(4, 100_000).octets());
     pair.drive();
     let request = pair.request();
-    assert_eq!((request.coming(), request.arguments().rest().len()), (0, 100_000));
+    assert_eq!((request.stream_len(), request.arguments().rest().len()), (0, 100_000));
     pair.server.conn.request(request.token()).finish();
     pieces[1..].iter().for_each(|piece| pair.server.inject(piece));
     pair.drive();
     let request = pair.request();
-    assert_eq!(request.coming(), usize::MAX);
+    assert_eq!(request.stream_len(), usize::MAX);
     assert!(placed(&mut pair, &request, 9_000, 40_000) == body(40_000));
 }

@@ -11,7 +11,7 @@ use giop_codec::Version;
 use giop_codec::cdr::CdrDecode;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{ReplyStatus, ResponseFlags};
-use giop_proto::pool::WINDOW;
+use giop_proto::pool::WINDOW_SIZE;
 use giop_proto::{BufferPool, Config, Limit, Limits, Reply, RequestBudget, Role};
 
 /// The interval at which a connection looks for memory.
@@ -38,7 +38,7 @@ fn two(budget: usize, cap: usize) -> [Pair; 2] {
 }
 
 fn hits(pair: &Pair, limit: Limit) -> u32 {
-    pair.server.conn.stats().limits.of(limit)
+    pair.server.conn.stats().limit_hits.of(limit)
 }
 
 fn answer_all(pair: &mut Pair) -> usize {
@@ -57,7 +57,7 @@ fn requests_over_the_limit_of_all_connections_are_shed() {
     let calls: Vec<_> = (0..30).map(|_| one.call(&Ask::default())).collect();
     one.drive();
     assert_eq!(one.server.requests.len(), 21, "the first of a connection is not counted");
-    assert_eq!((hits(&one, Limit::TotalRequests), one.server.conn.stats().refused), (9, 9));
+    assert_eq!((hits(&one, Limit::TotalRequests), one.server.conn.stats().requests_refused), (9, 9));
     for call in &calls[21..] {
         let shed = exception(&one.client.outcome(*call).unwrap());
         assert_eq!((shed.kind, shed.minor), (SystemExceptionKind::Transient, minor::TRANSIENT_OVERLOADED));
@@ -100,7 +100,7 @@ fn oneways_over_the_limit_of_all_connections_wait() {
             other.server.conn.request(request.token()).finish();
             other.drive();
         }
-        assert_eq!((other.server.conn.stats().refused, other.server.requests.len()), (0, 0));
+        assert_eq!((other.server.conn.stats().requests_refused, other.server.requests.len()), (0, 0));
         assert!(hits(&other, Limit::TotalRequests) >= 4);
         assert_eq!(answer_all(&mut one), 4);
     }
@@ -110,7 +110,7 @@ fn oneways_over_the_limit_of_all_connections_wait() {
 fn a_connection_that_ends_gives_its_part_back() {
     let budget = Arc::new(RequestBudget::new(100));
     let mut config = client();
-    (config.role, config.accept_requests) = (Role::Server, true);
+    (config.role, config.accepts_requests) = (Role::Server, true);
     config.budget = Arc::clone(&budget);
     let mut pair = Pair::with_configs(Cut::Whole, client(), config);
     for _ in 0..50 {
@@ -126,12 +126,12 @@ fn a_connection_that_ends_gives_its_part_back() {
 
 #[test]
 fn what_is_decoded_counts_against_the_memory_of_all() {
-    let [mut one, mut other] = two(1000, 8 * WINDOW);
+    let [mut one, mut other] = two(1000, 8 * WINDOW_SIZE);
     let call = one.call(&Ask { body: vec![1; 100], ..Ask::default() });
     one.drive();
     let request = one.request();
     // The servant's arguments, which may be larger than the pool.
-    one.pool.charge_outside(100 * WINDOW);
+    one.pool.charge_outside(100 * WINDOW_SIZE);
     one.call(&Ask::default());
     one.drive(); // this one is read, then no more is
     other.call(&Ask::default());
@@ -143,7 +143,7 @@ fn what_is_decoded_counts_against_the_memory_of_all() {
         pair.drive();
         assert!(hits(pair, Limit::Pool) > 0, "it is counted");
     }
-    one.pool.discharge_outside(100 * WINDOW);
+    one.pool.discharge_outside(100 * WINDOW_SIZE);
     one.answer(&request, b"");
     for pair in [&mut one, &mut other] {
         pair.wait(LOOK);
@@ -156,16 +156,16 @@ fn what_is_decoded_counts_against_the_memory_of_all() {
 
 #[test]
 fn connection_that_awaits_replies_reads_beyond_the_memory_limit() {
-    let [mut one, _] = two(1000, 8 * WINDOW);
-    one.pool.charge_outside(100 * WINDOW);
-    one.client.conn.set_accept_requests(true);
+    let [mut one, _] = two(1000, 8 * WINDOW_SIZE);
+    one.pool.charge_outside(100 * WINDOW_SIZE);
+    one.client.conn.set_accepts_requests(true);
     let back = one.server.conn.start_call(None, one.now).unwrap();
     let id = one.server.conn.call(back).request_id().0;
     one.server.conn.call(back).send_request(&mut Ask { id, ..Ask::default() }.encoder());
     one.drive();
     assert!(one.server.conn.wants_read());
     let inner = one.client.requests.pop_front().unwrap();
-    let body = vec![7; 20 * WINDOW];
+    let body = vec![7; 20 * WINDOW_SIZE];
     let mut reply = util::messages::reply(Version::V1_2, inner.id(), ReplyStatus::NoException, &body);
     one.client.conn.request(inner.token()).send_reply(&mut reply);
     one.drive();
@@ -174,20 +174,20 @@ fn connection_that_awaits_replies_reads_beyond_the_memory_limit() {
 
 #[test]
 fn messages_that_hold_all_memory_and_wait_for_more_come_through_one_by_one() {
-    let pool = Arc::new(BufferPool::new(40 * WINDOW));
+    let pool = Arc::new(BufferPool::new(40 * WINDOW_SIZE));
     let config = |role| Config::new(role, Arc::default(), Arc::clone(&pool));
-    let octets = Ask { body: vec![3; 16 * WINDOW], ..Ask::default() }.octets();
+    let octets = Ask { body: vec![3; 16 * WINDOW_SIZE], ..Ask::default() }.octets();
     let mut pairs: Vec<_> =
         (0..8).map(|_| Pair::with_configs(Cut::Whole, client(), config(Role::Server))).collect();
     // Each of them gets a part of the memory.
-    for to in (WINDOW / 2..octets.len()).step_by(WINDOW / 2) {
+    for to in (WINDOW_SIZE / 2..octets.len()).step_by(WINDOW_SIZE / 2) {
         for pair in &mut pairs {
-            pair.server.inject(&octets[to - WINDOW / 2..to]);
+            pair.server.inject(&octets[to - WINDOW_SIZE / 2..to]);
             pair.drive();
         }
     }
     for pair in &mut pairs {
-        pair.server.inject(&octets[octets.len() - octets.len() % (WINDOW / 2)..]);
+        pair.server.inject(&octets[octets.len() - octets.len() % (WINDOW_SIZE / 2)..]);
     }
     let waiting = |pairs: &[Pair]| pairs.iter().filter(|pair| !pair.server.conn.wants_read()).count();
     assert!(waiting(&pairs) > 1, "they wait for each other");
@@ -205,13 +205,13 @@ fn messages_that_hold_all_memory_and_wait_for_more_come_through_one_by_one() {
     assert_eq!(came, 8);
     assert!(pairs.iter().any(|pair| hits(pair, Limit::Pool) > 0));
     drop(pairs);
-    assert!(pool.take(39 * WINDOW).capacity() > 0);
-    assert!(pool.stats().held <= 40 * WINDOW, "nothing stays past the cap");
+    assert!(pool.take(39 * WINDOW_SIZE).capacity() > 0);
+    assert!(pool.stats().held <= 40 * WINDOW_SIZE, "nothing stays past the cap");
 }
 
 #[test]
 fn pieces_of_messages_count_against_the_memory_of_all() {
-    let [mut one, other] = two(1000, 8 * WINDOW);
+    let [mut one, other] = two(1000, 8 * WINDOW_SIZE);
     let octets = Ask { body: vec![3; 20_000], ..Ask::default() }.octets();
     let pieces = fragmented(&octets, 4096, 4096 - 16);
     for piece in &pieces[..3] {

@@ -46,14 +46,14 @@ fn a_request_in_parts_arrives_as_one_message_in_every_version() {
             let call = begin(&mut pair, version, len, None);
             let mut given = 0;
             while pair.client.conn.unfinished_request().wants_part() {
-                assert_eq!(pair.client.conn.output().owes(), (len - given) as u64);
+                assert_eq!(pair.client.conn.output().missing_request_bytes(), (len - given) as u64);
                 pair.drive();
                 assert!(pair.server.requests.is_empty(), "it is not whole");
                 let next = len.min(given + part);
                 pair.client.conn.unfinished_request().send_part(data.slice(given..next));
                 given = next;
             }
-            assert_eq!((given, pair.client.conn.output().owes()), (len, 0));
+            assert_eq!((given, pair.client.conn.output().missing_request_bytes()), (len, 0));
             pair.drive();
             let request = pair.server.requests.pop_front().unwrap();
             assert_eq!(request.arguments().read_u32().unwrap() as usize, len);
@@ -162,7 +162,7 @@ fn a_call_given_up_before_anything_left_is_taken_back() {
     pair.client.conn.call(call).cancel();
     assert_eq!(pair.client.conn.output().backlog(), 0);
     assert!(!pair.client.conn.lifecycle().is_closing());
-    assert_eq!(pair.client.conn.stats().unqueued, 1);
+    assert_eq!(pair.client.conn.stats().requests_unqueued, 1);
     // The connection is usable as before.
     let call = begin(&mut pair, Version::V1_2, 3, None);
     assert_eq!(pair.client.conn.unfinished_request().give_up(), SentPart::Nothing);
@@ -291,7 +291,7 @@ fn a_socket_that_fails_takes_no_more_parts() {
     assert!(!pair.client.conn.unfinished_request().wants_part());
     pair.client.conn.unfinished_request().send_part(octets(10));
     assert_eq!(pair.client.conn.output().backlog(), 0);
-    assert!(!pair.client.conn.call(call).is_over(), "the answer may have come before");
+    assert!(!pair.client.conn.call(call).has_ended(), "the answer may have come before");
 }
 
 #[test]
@@ -364,7 +364,7 @@ proptest! {
         let data = octets(1 << 17);
         for act in acts {
             match act {
-                Act::Begin { .. } if conn.output().owes() > 0 || conn.lifecycle().is_closing() => {}
+                Act::Begin { .. } if conn.output().missing_request_bytes() > 0 || conn.lifecycle().is_closing() => {}
                 Act::Begin { len, oneway } => {
                     last = (!oneway).then(|| conn.start_call(None, now).unwrap());
                     let id = match last {
@@ -376,7 +376,7 @@ proptest! {
                     given = 0;
                 }
                 Act::Part(n) => {
-                    let n = n.min(usize::try_from(conn.output().owes()).unwrap()).min(data.len() - given);
+                    let n = n.min(usize::try_from(conn.output().missing_request_bytes()).unwrap()).min(data.len() - given);
                     conn.unfinished_request().send_part(data.slice(given..given + n));
                     given += n;
                 }
@@ -390,7 +390,7 @@ proptest! {
             while conn.poll_event().is_some() {}
         }
         while conn.unfinished_request().wants_part() {
-            let len = 1_000.min(usize::try_from(conn.output().owes()).unwrap());
+            let len = 1_000.min(usize::try_from(conn.output().missing_request_bytes()).unwrap());
             conn.unfinished_request().send_part(data.slice(given..given + len));
             given += 1_000;
         }

@@ -9,7 +9,7 @@ use crate::util::{Cut, Pair, every_cut_with};
 use giop_codec::exception::{SystemException, SystemExceptionKind};
 use giop_codec::giop::{MessageHeader, MessageType, ReplyStatus, RequestId, ResponseFlags};
 use giop_codec::{ByteOrder, Version};
-use giop_proto::pool::WINDOW;
+use giop_proto::pool::WINDOW_SIZE;
 use giop_proto::{BufferPool, CloseReason, Config, Limits, ProtocolError, Role, SlowPeer};
 
 const MIB: usize = 1 << 20;
@@ -44,7 +44,7 @@ fn steady(first: usize, step: usize, len: usize, cut: Cut) -> (u64, usize) {
         assert!(request.message() == &whole);
         assert_eq!(request.message().as_ptr().addr() % 64, 0, "views are aligned as offsets are");
         pair.server.conn.request(request.token()).finish();
-        let now = (pair.server.conn.stats().copied, pair.server.reads);
+        let now = (pair.server.conn.stats().bytes_copied_in, pair.server.reads);
         steady = (now.0 - last.0, now.1 - last.1);
         last = now;
     }
@@ -83,7 +83,7 @@ fn fragments_of_giop_1_1_are_copied() {
     pair.server.inject(&fragmented(&ask.octets(), MIB / 2, MIB / 4).concat());
     pair.drive();
     assert!(pair.request().arguments().rest() == ask.body);
-    assert!(pair.server.conn.stats().copied >= MIB as u64);
+    assert!(pair.server.conn.stats().bytes_copied_in >= MIB as u64);
 }
 
 #[test]
@@ -93,8 +93,8 @@ fn the_first_message_is_moved_little() {
     pair.server.inject(&fragmented(&whole, 4 * MIB, 16).concat());
     pair.drive();
     assert!(pair.request().message() == &whole);
-    let copied = pair.server.conn.stats().copied;
-    assert!(copied <= (WINDOW + 100) as u64, "{copied}");
+    let copied = pair.server.conn.stats().bytes_copied_in;
+    assert!(copied <= (WINDOW_SIZE + 100) as u64, "{copied}");
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn large_requests_may_interleave_with_each_other_and_with_small_messages() {
 fn replies_take_the_same_way() {
     let mut pair = Pair::new(Cut::Whole);
     for round in 0..4 {
-        let before = pair.client.conn.stats().copied;
+        let before = pair.client.conn.stats().bytes_copied_in;
         let call = pair.call(&Ask::default());
         pair.drive();
         let request = pair.request();
@@ -170,7 +170,7 @@ fn replies_take_the_same_way() {
         }
         pair.drive();
         assert!(pair.client.outcome(call).unwrap().message() == &answer);
-        let copied = pair.client.conn.stats().copied - before;
+        let copied = pair.client.conn.stats().bytes_copied_in - before;
         assert!(round < 2 || copied <= 64, "{copied} octets in round {round}");
     }
 }
@@ -185,8 +185,8 @@ fn a_cancelled_request_gives_its_buffer_back() {
     pair.drive();
     assert!(pair.server.requests.is_empty() && !pair.server.conn.lifecycle().is_closing());
     let stats = pair.server.conn.stats();
-    assert_eq!(stats.strays as usize, pieces.len() - 3);
-    assert!(stats.skipped >= 400_000, "nobody wants them: {}", stats.skipped);
+    assert_eq!(stats.stray_messages as usize, pieces.len() - 3);
+    assert!(stats.bytes_skipped >= 400_000, "nobody wants them: {}", stats.bytes_skipped);
     pair.server.inject(&pieces.concat());
     pair.drive();
     assert_eq!(pair.request().id(), RequestId(2));
@@ -202,12 +202,12 @@ fn a_fragment_that_lies_about_its_length_gets_little_memory() {
     pair.server.inject(&[1; 1000]);
     pair.drive();
     let held = pair.pool.stats().held;
-    assert!(held <= 5 * WINDOW, "{held} octets for 21,000");
+    assert!(held <= 5 * WINDOW_SIZE, "{held} octets for 21,000");
     // Its timeout depends on its size, and its memory is returned.
     pair.wait(Duration::from_secs(30 + 15 * 16 + 2));
     assert_eq!(pair.server.conn.lifecycle().close_reason(), Some(&CloseReason::SlowPeer(SlowPeer::Message)));
     drop(pair.server);
-    assert!(pair.pool.stats().held <= 2 * (WINDOW + 64), "{}", pair.pool.stats().held);
+    assert!(pair.pool.stats().held <= 2 * (WINDOW_SIZE + 64), "{}", pair.pool.stats().held);
 }
 
 #[test]

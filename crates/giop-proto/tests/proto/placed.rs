@@ -27,7 +27,7 @@ fn run(cut: Cut, pieces: &[Vec<u8>], ask: &Ask, block: usize) -> Pair {
     pair.server.inject(&Ask { id: 90, ..Ask::default() }.octets());
     pair.drive();
     let request = pair.request();
-    assert!(request.coming() > 0, "{cut:?}");
+    assert!(request.stream_len() > 0, "{cut:?}");
     assert!(request.message().len() >= STREAM_START_LEN);
     assert!(placed(&mut pair, &request, block, ask.body.len()) == ask.body, "{cut:?}");
     pair.server.conn.request(request.token()).finish();
@@ -89,12 +89,12 @@ fn pieces_of_any_size_make_the_same_stream() {
         fragmented(&octets, 16, 20_000).iter().for_each(|piece| joined.server.inject(piece));
         joined.drive();
         let request = joined.request();
-        assert_eq!((request.coming(), request.arguments().rest() == ask.body), (0, true));
+        assert_eq!((request.stream_len(), request.arguments().rest() == ask.body), (0, true));
         for first in [72, 1_024, 16_384, 16_392, 70_000, 200_000] {
             for step in [1_016, 15_000, 16_384, 65_536, 100_000, 262_144] {
                 for block in [1_000, 100_000, 300_000] {
                     let pair = run(Cut::Whole, &fragmented(&octets, first, step), &ask, block);
-                    let copied = pair.server.conn.stats().copied;
+                    let copied = pair.server.conn.stats().bytes_copied_in;
                     assert!(step < 15_000 || copied <= 200_000, "{version:?} {first} {step}: {copied}");
                 }
             }
@@ -127,7 +127,7 @@ fn fragments_take_constant_memory_whatever_the_size() {
         let mut come = request.arguments().rest().to_vec();
         loop {
             match pair.server.conn.stream(request.token()).take_chunk(pair.now) {
-                Chunk::Octets(octets) => come.extend_from_slice(&octets),
+                Chunk::Bytes(octets) => come.extend_from_slice(&octets),
                 Chunk::Pending => pair.drive(),
                 end => break assert_eq!(end, Chunk::End),
             }
@@ -147,7 +147,7 @@ fn between_pieces_other_messages_come_and_a_cancel_ends_the_stream() {
     pair.server.inject(&pieces[0]);
     pair.drive();
     let request = pair.request();
-    assert_eq!(request.coming(), usize::MAX, "nobody knows how much comes");
+    assert_eq!(request.stream_len(), usize::MAX, "nobody knows how much comes");
     pair.server.conn.input_mut().open_stream(request.token(), 90_000);
     // Requested, so that reading continues.
     assert_eq!(pair.server.conn.stream(request.token()).take_chunk(pair.now), Chunk::Pending);
@@ -159,8 +159,8 @@ fn between_pieces_other_messages_come_and_a_cancel_ends_the_stream() {
     other[1..].iter().for_each(|piece| pair.server.inject(piece));
     pair.drive();
     let joined = pair.request();
-    assert_eq!((joined.coming(), joined.arguments().rest() == body(40_000)), (0, true));
-    let Chunk::Octets(octets) = pair.server.conn.stream(request.token()).take_chunk(pair.now) else {
+    assert_eq!((joined.stream_len(), joined.arguments().rest() == body(40_000)), (0, true));
+    let Chunk::Bytes(octets) = pair.server.conn.stream(request.token()).take_chunk(pair.now) else {
         panic!()
     };
     assert_eq!(octets.len(), 20_000);
@@ -176,7 +176,7 @@ fn between_pieces_other_messages_come_and_a_cancel_ends_the_stream() {
     // Later pieces of it belong to nothing.
     pair.server.inject(&pieces[2]);
     next(&mut pair, 10);
-    assert_eq!(pair.server.conn.stats().strays, 1);
+    assert_eq!(pair.server.conn.stats().stray_messages, 1);
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn a_second_stream_begins_when_the_end_of_the_first_was_taken() {
     assert_eq!(pair.server.conn.stream(later.token()).take_chunk(pair.now), Chunk::Pending);
     pair.server.inject(&second[1]);
     pair.drive();
-    let Chunk::Octets(octets) = pair.server.conn.stream(later.token()).take_chunk(pair.now) else { panic!() };
+    let Chunk::Bytes(octets) = pair.server.conn.stream(later.token()).take_chunk(pair.now) else { panic!() };
     assert_eq!(octets.len(), 20_000);
 }
 
@@ -225,8 +225,8 @@ fn a_stream_goes_on_among_more_requests_than_may_be_served() {
     }
     pair.server.inject(&pieces[1]);
     pair.drive();
-    assert_eq!(pair.server.conn.serving(), 2);
-    let Chunk::Octets(octets) = pair.server.conn.stream(request.token()).take_chunk(pair.now) else {
+    assert_eq!(pair.server.conn.serving_count(), 2);
+    let Chunk::Bytes(octets) = pair.server.conn.stream(request.token()).take_chunk(pair.now) else {
         panic!()
     };
     assert_eq!(octets.len(), 20_000);
@@ -266,7 +266,7 @@ fn fragments_that_lie_end_the_connection_or_the_stream() {
     let mut last = pieces[1].clone();
     last[6] &= !2;
     let (mut pair, request) = begun(&[&last]);
-    let Chunk::Octets(octets) = pair.server.conn.stream(request.token()).take_chunk(pair.now) else {
+    let Chunk::Bytes(octets) = pair.server.conn.stream(request.token()).take_chunk(pair.now) else {
         panic!()
     };
     assert_eq!(octets.len(), 20_000);
@@ -274,7 +274,7 @@ fn fragments_that_lie_end_the_connection_or_the_stream() {
     next(&mut pair, 4);
     // It never ends: the reader gives it up, and the rest is discarded.
     let (mut pair, request) = begun(&[&pieces[1]]);
-    assert!(matches!(pair.server.conn.stream(request.token()).take_chunk(pair.now), Chunk::Octets(_)));
+    assert!(matches!(pair.server.conn.stream(request.token()).take_chunk(pair.now), Chunk::Bytes(_)));
     assert!(pair.server.conn.stream(request.token()).abandon().is_none());
     pair.client.awake = false; // it would close an idle connection
     for _ in 0..1_000 {
@@ -310,7 +310,7 @@ fn a_refused_request_in_pieces_is_thrown_away_in_silence() {
         pair.drive();
         assert!(pair.server.requests.is_empty());
         let stats = pair.server.conn.stats();
-        assert_eq!((stats.refused, stats.strays), (1, 0), "{first} and {step}");
+        assert_eq!((stats.requests_refused, stats.stray_messages), (1, 0), "{first} and {step}");
         pair.server.conn.request(first_request.token()).finish();
         next(&mut pair, 6);
     }
@@ -443,7 +443,7 @@ fn the_least_rate_holds_for_what_is_placed() {
         let mut seconds = 0;
         pair.client.awake = false; // it would close an idle connection
         for part in octets[100_000..].chunks(10_000) {
-            while matches!(pair.server.conn.stream(request.token()).take_chunk(pair.now), Chunk::Octets(_)) {}
+            while matches!(pair.server.conn.stream(request.token()).take_chunk(pair.now), Chunk::Bytes(_)) {}
             pair.wait(Duration::from_secs(1));
             pair.server.inject(part);
             pair.drive();

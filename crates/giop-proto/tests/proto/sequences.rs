@@ -115,7 +115,7 @@ impl World {
             let mut limits = Limits::default();
             (limits.max_requests, limits.max_backlog) = (4, 20_000);
             let mut config = Config::new(role, Arc::new(limits), Arc::clone(&pool));
-            (config.accept_requests, config.fragment_size) = (true, fragment_size);
+            (config.accepts_requests, config.fragment_size) = (true, fragment_size);
             End {
                 conn: Connection::new(config, now),
                 wire: VecDeque::new(),
@@ -391,9 +391,9 @@ impl World {
         for side in [0, 1] {
             let end = &self.ends[side];
             assert!(
-                end.conn.calls_waiting() == 0 || self.tainted,
+                end.conn.pending_call_count() == 0 || self.tainted,
                 "{side}: {} calls wait for what never comes",
-                end.conn.calls_waiting()
+                end.conn.pending_call_count()
             );
             assert!(self.tainted || end.calls.is_empty(), "{side}: each call was told its end");
         }
@@ -411,7 +411,7 @@ impl World {
         for (side, end) in self.ends.iter().enumerate() {
             assert!(end.closed, "{side} comes to its end");
             assert!(end.calls.is_empty(), "{side}: each call was told its end");
-            assert_eq!((end.conn.calls_waiting(), end.conn.output().backlog()), (0, 0), "{side}");
+            assert_eq!((end.conn.pending_call_count(), end.conn.output().backlog()), (0, 0), "{side}");
         }
         if !self.tainted {
             let both: Vec<_> = self.handed.intersection(&self.refused).collect();

@@ -7,7 +7,7 @@ use crate::util::messages::{Ask, fragmented};
 use crate::util::streamed::{Table, body, pair, pair_of};
 use crate::util::{Cut, Pair};
 use giop_codec::giop::{ReplyStatus, RequestId};
-use giop_proto::pool::WINDOW;
+use giop_proto::pool::WINDOW_SIZE;
 use giop_proto::receive::{MAX_CHUNK_SIZE, STREAM_START_LEN};
 use giop_proto::{
     BufferPool, Chunk, CloseReason, Config, IncomingRequest, Limits, Role, ServeToken, SlowPeer,
@@ -24,7 +24,7 @@ fn take_all(pair: &mut Pair, token: ServeToken) -> (Vec<u8>, Chunk) {
     let mut octets = Vec::new();
     loop {
         match pair.server.conn.stream(token).take_chunk(pair.now) {
-            Chunk::Octets(chunk) => {
+            Chunk::Bytes(chunk) => {
                 assert!(!chunk.is_empty() && chunk.len() <= MAX_CHUNK_SIZE);
                 octets.extend_from_slice(&chunk);
             }
@@ -51,7 +51,7 @@ fn whole(pair: &mut Pair, request: &IncomingRequest) -> Vec<u8> {
     pair.server.conn.input_mut().open_stream(request.token(), u64::MAX);
     let (rest, end) = take_all(pair, request.token());
     assert_eq!(end, Chunk::End);
-    assert_eq!(rest.len(), request.coming());
+    assert_eq!(rest.len(), request.stream_len());
     octets.extend(rest);
     octets
 }
@@ -67,7 +67,7 @@ fn a_streamed_request_comes_before_its_payload_wherever_it_is_cut() {
         pair.server.inject(&Ask { id: 4, ..Ask::default() }.octets());
         pair.drive();
         let request = pair.request();
-        assert!(request.coming() > 0 && request.message().len() >= STREAM_START_LEN, "{cut}");
+        assert!(request.stream_len() > 0 && request.message().len() >= STREAM_START_LEN, "{cut}");
         assert!(pair.server.requests.is_empty(), "nothing overtakes it");
         assert!(whole(&mut pair, &request) == ask.body, "{cut}");
         pair.drive();
@@ -94,24 +94,24 @@ fn others_and_small_ones_are_handed_out_whole() {
     let mut pair = pair(Cut::Whole);
     for (key, len) in [(&b"other"[..], MIB), (b"streamed", 40_000), (b"streamed", 100), (b"other", MIB)] {
         for _ in 0..3 {
-            let before = pair.server.conn.stats().copied;
+            let before = pair.server.conn.stats().bytes_copied_in;
             let ask = ask(key, 2, len);
             pair.server.inject(&ask.octets());
             pair.drive();
             let request = pair.request();
-            assert_eq!((request.coming(), request.arguments().rest() == ask.body), (0, true));
+            assert_eq!((request.stream_len(), request.arguments().rest() == ask.body), (0, true));
             pair.server.conn.request(request.token()).finish();
-            let copied = pair.server.conn.stats().copied - before;
-            assert!(copied <= WINDOW as u64 + 64 + 12, "{copied} of {len}");
+            let copied = pair.server.conn.stats().bytes_copied_in - before;
+            assert!(copied <= WINDOW_SIZE as u64 + 64 + 12, "{copied} of {len}");
         }
     }
     // Although there may be streams, a steady flood of other messages is not copied.
     let flood: Vec<u8> = (0..20).flat_map(|_| ask(b"other", 2, MIB).octets()).collect();
-    let before = pair.server.conn.stats().copied;
+    let before = pair.server.conn.stats().bytes_copied_in;
     pair.server.inject(&flood);
     pair.drive();
     assert_eq!(pair.server.requests.len(), 20);
-    assert!(pair.server.conn.stats().copied - before <= 21 * 12);
+    assert!(pair.server.conn.stats().bytes_copied_in - before <= 21 * 12);
 }
 
 #[test]
@@ -124,19 +124,19 @@ fn a_stream_takes_constant_memory_and_the_peer_waits_for_its_taker() {
     pair.drive();
     let request = pair.request();
     assert!(!pair.server.conn.wants_read(), "nobody takes anything");
-    assert!(pair.server.read <= WINDOW, "nothing is read that nobody asked for");
+    assert!(pair.server.read <= WINDOW_SIZE, "nothing is read that nobody asked for");
     pair.server.conn.input_mut().open_stream(request.token(), u64::MAX);
     ask_for_chunks(&mut pair, request.token());
     assert!(!pair.server.conn.wants_read());
     let read = pair.server.read;
-    assert!(read <= 5 * MAX_CHUNK_SIZE + 2 * WINDOW, "{read}");
+    assert!(read <= 5 * MAX_CHUNK_SIZE + 2 * WINDOW_SIZE, "{read}");
     // The peer is not responsible for a wait for its own servant.
     pair.wait(Duration::from_secs(3600));
     assert!(!pair.server.conn.lifecycle().is_closing());
     assert!(whole(&mut pair, &request) == ask.body);
     let held = pair.pool.stats().held;
-    assert!(held <= 8 * (MAX_CHUNK_SIZE + 64) + 4 * WINDOW, "{held}");
-    assert_eq!(pair.server.conn.stats().copied, 0);
+    assert!(held <= 8 * (MAX_CHUNK_SIZE + 64) + 4 * WINDOW_SIZE, "{held}");
+    assert_eq!(pair.server.conn.stats().bytes_copied_in, 0);
 }
 
 #[test]
@@ -156,13 +156,13 @@ fn a_stream_that_is_given_up_is_skipped() {
                     pair.server.conn.input_mut().open_stream(token, u64::MAX);
                     pair.answer(&request, b"soon");
                     ask_for_chunks(&mut pair, token);
-                    assert!(matches!(pair.server.conn.stream(token).take_chunk(pair.now), Chunk::Octets(_)));
+                    assert!(matches!(pair.server.conn.stream(token).take_chunk(pair.now), Chunk::Bytes(_)));
                     pair.server.conn.stream(token).abandon();
                 }
                 _ => {
                     pair.server.conn.input_mut().open_stream(token, u64::MAX);
                     ask_for_chunks(&mut pair, token);
-                    assert!(matches!(pair.server.conn.stream(token).take_chunk(pair.now), Chunk::Octets(_)));
+                    assert!(matches!(pair.server.conn.stream(token).take_chunk(pair.now), Chunk::Bytes(_)));
                     let buf = pair.server.conn.take_read_buf();
                     pair.server.conn.stream(token).abandon();
                     pair.server.conn.handle_read(buf, 0, pair.now);
@@ -173,7 +173,7 @@ fn a_stream_that_is_given_up_is_skipped() {
             pair.server.inject(&Ask { id: 4, ..Ask::default() }.octets());
             pair.drive();
             assert_eq!(pair.request().id(), RequestId(4), "way {way}");
-            assert!(pair.server.conn.stats().skipped > MIB as u64);
+            assert!(pair.server.conn.stats().bytes_skipped > MIB as u64);
             // A late call does not affect the next stream.
             pair.server.inject(&Ask { id: 6, ..ask.clone() }.octets());
             pair.drive();
@@ -213,7 +213,7 @@ fn a_stream_that_was_whole_outlives_its_connection() {
     pair.server.conn.abort(CloseReason::Local);
     let (rest, end) = take_all(&mut pair, request.token());
     assert_eq!(end, Chunk::End);
-    assert_eq!(rest.len(), request.coming());
+    assert_eq!(rest.len(), request.stream_len());
 }
 
 #[test]
@@ -246,8 +246,8 @@ fn one_over_the_budget_is_refused_and_skipped() {
     pair.client.awake = false;
     pair.drive();
     assert!(pair.server.requests.is_empty());
-    assert_eq!(pair.server.conn.stats().refused, 1);
-    assert!(pair.server.conn.stats().skipped > (MIB / 2) as u64);
+    assert_eq!(pair.server.conn.stats().requests_refused, 1);
+    assert!(pair.server.conn.stats().bytes_skipped > (MIB / 2) as u64);
     pair.server.conn.request(first.token()).finish();
     pair.server.inject(&Ask { id: 6, ..Ask::default() }.octets());
     pair.drive();
@@ -281,7 +281,7 @@ fn a_streamed_request_in_fragments_leaves_no_charge() {
 
 #[test]
 fn without_memory_a_stream_goes_on_in_small_steps() {
-    let pool = Arc::new(BufferPool::new(WINDOW));
+    let pool = Arc::new(BufferPool::new(WINDOW_SIZE));
     let config = |role| Config::new(role, Arc::new(Limits::default()), Arc::clone(&pool));
     let mut server = config(Role::Server);
     server.streams = Some(Arc::new(Table));
@@ -329,7 +329,7 @@ fn a_streamed_request_may_be_whole_when_it_is_handed_out() {
     let mut limits = Limits::default();
     limits.max_message_size = 20_000;
     let head = ask(b"streamed", 0, 0).octets().len();
-    for len in (WINDOW - head + 1..).take(100) {
+    for len in (WINDOW_SIZE - head + 1..).take(100) {
         let mut pair = pair_of(Cut::Whole, limits.clone());
         let refused = pair.call(&ask(b"other", 0, 30_000));
         pair.drive();
@@ -338,7 +338,7 @@ fn a_streamed_request_may_be_whole_when_it_is_handed_out() {
             pair.drive();
             let request = pair.request();
             let mut octets = request.arguments().rest().to_vec();
-            let coming = request.coming();
+            let coming = request.stream_len();
             pair.server.conn.input_mut().open_stream(request.token(), coming as u64);
             let (rest, end) = take_all(&mut pair, request.token());
             assert_eq!((rest.len(), end), (coming, Chunk::End));
@@ -366,7 +366,7 @@ fn fragments_that_waited_for_chunks_to_be_taken_are_cut_before_more_is_read() {
     let mut taken = 0;
     loop {
         match pair.server.conn.stream(request.token()).take_chunk(pair.now) {
-            Chunk::Octets(chunk) => {
+            Chunk::Bytes(chunk) => {
                 octets.extend_from_slice(&chunk);
                 taken += 1;
             }

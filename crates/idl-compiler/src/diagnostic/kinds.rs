@@ -7,7 +7,7 @@ use super::Severity;
 pub struct Kind {
     /// The name, in kebab case.
     pub code: &'static str,
-    /// The highest severity in files: some kinds are errors in some contexts and warnings in others.
+    /// The highest severity of these findings in IDL files. In some contexts, it may be lower.
     pub worst: Severity,
     /// The stage of the compiler that reports findings of this kind.
     pub stage: Stage,
@@ -152,7 +152,7 @@ const ALL: &[Kind] = &[
     error(Types, "value-inheritance", "several bases with state, or one that is not listed first"),
     error(Types, "supports", "supported interfaces that contradict each other"),
     error(Types, "truncatable", "`truncatable` where no part of the value can be omitted"),
-    error(Types, "primary-key", "a primary key that is not a value type as the component model requires it"),
+    error(Types, "primary-key", "a primary key whose type the component model does not allow"),
     error(Types, "home-inheritance", "a home that manages a component unrelated to that of its base"),
     error(Types, "too-many-ports", "port types that together expand to more ports than the compiler's limit"),
     error(Operations, "oneway", "a oneway operation with results or exceptions"),
@@ -186,13 +186,13 @@ const ALL: &[Kind] = &[
     error(
         Rust,
         "no-extern",
-        "an included definition that is not generated, without an `extern` that locates its Rust",
+        "an included definition for which neither code is generated nor an `extern` path is given",
     ),
     error(Rust, "unsupported", "IDL that has no mapping to Rust"),
     error(Rust, "rust-name", "a `@rust_name` that is not a Rust identifier"),
     error(
         Rust,
         "rust-name-clash",
-        "IDL names with the same Rust name: an error if both Rust names were chosen, otherwise the later one is changed",
+        "IDL names with the same Rust name: an error if the user chose the later Rust name, which is changed otherwise",
     ),
 ];

@@ -5,7 +5,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet, Title};
 use super::{Diagnostic, Diagnostics, Label, Severity};
 use crate::source::{File, Span};
 
-/// Maximum bytes that an excerpt shows before or after a location in the same line.
+/// Maximum number of bytes that an excerpt shows before or after a location in the same line.
 const MAX_EXCERPT_BYTES: usize = 2000;
 
 /// Maximum number of macros, and also of including files, that are named as the origin of a location.
@@ -92,15 +92,15 @@ impl Diagnostics {
             group = group.element(Level::NOTE.message(printable(&format!("included from {position}"))));
         }
         if let Some(more) = from.len().checked_sub(MAX_ORIGINS).filter(|more| *more > 0) {
-            group = group.element(Level::NOTE.message(format!("and {more} files more that include these")));
+            group = group.element(Level::NOTE.message(format!("included from {more} more files")));
         }
         group
     }
 }
 
 /// Returns the text of a message in a form that is safe for terminals, because file names in IDL can contain
-/// any character. Control characters except line breaks, bidirectional overrides and characters without a
-/// glyph are escaped as `{:?}` does.
+/// any character. Line breaks are kept. Other control characters, bidirectional overrides and characters
+/// without a glyph are escaped as `{:?}` escapes them.
 pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

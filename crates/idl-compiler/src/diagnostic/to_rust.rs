@@ -5,8 +5,8 @@ use quote::quote;
 
 use super::{Diagnostic, Diagnostics, Severity};
 
-/// Warnings about IDL that this compiler accepts, but other IDL compilers may reject.
-const PORTABILITY: &[&str] = &["use-then-define", "enclosing-scope-name", "keyword-collision"];
+/// The codes of warnings about IDL that this compiler accepts, but other IDL compilers may reject.
+const PORTABILITY_CODES: &[&str] = &["use-then-define", "enclosing-scope-name", "keyword-collision"];
 
 impl Diagnostics {
     /// Returns all errors as one `syn::Error`, each at its token; `None` if there is no error. Warnings are
@@ -30,11 +30,11 @@ impl Diagnostics {
     /// with a text and a location. Editors show it, `#[allow(deprecated)]` around the macro hides it, and
     /// `-D warnings` turns it into an error.
     ///
-    /// `portable` includes warnings about IDL that other IDL compilers may reject. It is intended for IDL in
-    /// files, because those compilers do not read IDL in Rust.
+    /// If `portable` is true, warnings about IDL that other IDL compilers may reject are included. This is
+    /// intended for IDL in files, because those compilers cannot read IDL in Rust.
     pub fn to_warnings(&self, portable: bool) -> TokenStream {
         let shown = |item: &&Diagnostic| {
-            item.severity == Severity::Warning && (portable || !PORTABILITY.contains(&item.code))
+            item.severity == Severity::Warning && (portable || !PORTABILITY_CODES.contains(&item.code))
         };
         self.items.iter().filter(shown).map(|item| self.warning_item(item)).collect()
     }
@@ -43,9 +43,9 @@ impl Diagnostics {
         let (message, span) = match item.span() {
             None => (item.message.clone(), proc_macro2::Span::call_site()),
             Some(span) if self.has_exact_rust_span(span) => {
-                (self.plain(item), self.sources.rust_spans(span).0)
+                (self.plain_text(item), self.sources.rust_spans(span).0)
             }
-            // On separate lines, because rustc does not indent the excerpt.
+            // The excerpt is on separate lines, because rustc does not indent it.
             Some(span) => (format!("\n{}\n", self.render_for_rustc(item)), self.sources.rust_spans(span).0),
         };
         // The name is part of rustc's message: "use of deprecated constant `_::IDL_WARNING`: ...".
@@ -72,12 +72,12 @@ impl Diagnostics {
         let (first, last) = self.sources.rust_spans(span);
         let (first, last) = (Ident::new("a", first), Ident::new("a", last));
         let message =
-            if self.has_exact_rust_span(span) { self.plain(item) } else { self.render_for_rustc(item) };
+            if self.has_exact_rust_span(span) { self.plain_text(item) } else { self.render_for_rustc(item) };
         syn::Error::new_spanned(quote!(#first #last), message)
     }
 
     /// Returns the message, notes and helps as lines. Related locations are given by file, line and column.
-    fn plain(&self, item: &Diagnostic) -> String {
+    fn plain_text(&self, item: &Diagnostic) -> String {
         let mut text = item.message.clone();
         for (index, label) in item.labels.iter().enumerate().filter(|(_, label)| !label.text.is_empty()) {
             if index == 0 {

@@ -1,8 +1,8 @@
 //! Abstract interfaces: a handle that holds an object reference or a value, and calls either of them.
 //!
 //! The handle replaces the reference type that other interfaces have. An abstract interface has the same
-//! traits as any other interface, for interfaces that derive from it, and a trait of its operations, for
-//! values that support it. No object is activated as an abstract interface.
+//! traits as other interfaces, because interfaces can derive from it. It also has a trait of its operations,
+//! which values that support it implement. No object is activated as an abstract interface.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -23,7 +23,7 @@ impl Cx<'_> {
 }
 
 pub(super) fn abstract_reference(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let name = &cx.paths.names[def.id].reference;
     let item = name.at(cx.model.rust_span(def.span));
     let path = cx.paths.reference(depth, def.id);
@@ -34,10 +34,10 @@ pub(super) fn abstract_reference(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenS
     );
     let docs = doc_after(&default, &def.docs);
     let values = cx.values_type(depth, def.id);
-    let held = quote!(#v1::Abstract<#values>);
+    let held = quote!(#rt::Abstract<#values>);
     let conversions = abstract_conversions(cx, depth, def);
-    let encoded = quote!(::core::result::Result<(), #v1::EncodeError>);
-    let decoded = |ty: TokenStream| quote!(::core::result::Result<#ty, #v1::DecodeError>);
+    let encoded = quote!(::core::result::Result<(), #rt::EncodeError>);
+    let decoded = |ty: TokenStream| quote!(::core::result::Result<#ty, #rt::DecodeError>);
     let (decoded, nilable) = (decoded(quote!(Self)), decoded(quote!(::core::option::Option<Self>)));
     quote! {
         #docs
@@ -52,7 +52,7 @@ pub(super) fn abstract_reference(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenS
             }
         }
 
-        impl #v1::AbstractReference for #path {
+        impl #rt::AbstractReference for #path {
             const REPOSITORY_ID: &'static ::core::primitive::str = #id;
 
             fn from_abstract(__zorb_held: #held) -> Self {
@@ -64,55 +64,55 @@ pub(super) fn abstract_reference(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenS
             }
         }
 
-        impl #v1::AbstractForm for #path {
+        impl #rt::AbstractForm for #path {
             type Values = #values;
 
-            fn of_value(__zorb_value: #v1::Value<#values>) -> Self {
-                Self { held: #v1::Abstract::Value(__zorb_value) }
+            fn of_value(__zorb_value: #rt::Value<#values>) -> Self {
+                Self { held: #rt::Abstract::Value(__zorb_value) }
             }
 
-            fn held_value(&self) -> ::core::option::Option<&#v1::Value<#values>> {
-                #v1::AbstractForm::held_value(&self.held)
+            fn held_value(&self) -> ::core::option::Option<&#rt::Value<#values>> {
+                #rt::AbstractForm::held_value(&self.held)
             }
 
-            fn encode_object(&self, __zorb_e: &mut #v1::Encoder) -> #encoded {
-                #v1::AbstractForm::encode_object(&self.held, __zorb_e)
+            fn encode_object(&self, __zorb_e: &mut #rt::Encoder) -> #encoded {
+                #rt::AbstractForm::encode_object(&self.held, __zorb_e)
             }
 
-            fn decode_object(__zorb_d: &mut #v1::Decoder<'_>) -> #nilable {
-                let __zorb_held = <#held as #v1::AbstractForm>::decode_object(__zorb_d)?;
+            fn decode_object(__zorb_d: &mut #rt::Decoder<'_>) -> #nilable {
+                let __zorb_held = <#held as #rt::AbstractForm>::decode_object(__zorb_d)?;
                 ::core::result::Result::Ok(__zorb_held.map(|__zorb_held| Self { held: __zorb_held }))
             }
         }
 
-        impl #v1::Nilable for #path {
-            const MIN_SIZE: ::core::primitive::usize = <#held as #v1::Nilable>::MIN_SIZE;
+        impl #rt::Nilable for #path {
+            const MIN_SIZE: ::core::primitive::usize = <#held as #rt::Nilable>::MIN_SIZE;
 
-            fn encode_some(&self, __zorb_e: &mut #v1::Encoder) -> #encoded {
-                #v1::CdrEncode::encode(&self.held, __zorb_e)
+            fn encode_some(&self, __zorb_e: &mut #rt::Encoder) -> #encoded {
+                #rt::CdrEncode::encode(&self.held, __zorb_e)
             }
 
-            fn encode_nil(__zorb_e: &mut #v1::Encoder) -> #encoded {
-                <#held as #v1::Nilable>::encode_nil(__zorb_e)
+            fn encode_nil(__zorb_e: &mut #rt::Encoder) -> #encoded {
+                <#held as #rt::Nilable>::encode_nil(__zorb_e)
             }
 
-            fn decode_nilable(__zorb_d: &mut #v1::Decoder<'_>) -> #nilable {
-                let __zorb_held = <#held as #v1::Nilable>::decode_nilable(__zorb_d)?;
+            fn decode_nilable(__zorb_d: &mut #rt::Decoder<'_>) -> #nilable {
+                let __zorb_held = <#held as #rt::Nilable>::decode_nilable(__zorb_d)?;
                 ::core::result::Result::Ok(__zorb_held.map(|__zorb_held| Self { held: __zorb_held }))
             }
         }
 
-        impl #v1::CdrEncode for #path {
-            fn encode(&self, __zorb_e: &mut #v1::Encoder) -> #encoded {
-                #v1::CdrEncode::encode(&self.held, __zorb_e)
+        impl #rt::CdrEncode for #path {
+            fn encode(&self, __zorb_e: &mut #rt::Encoder) -> #encoded {
+                #rt::CdrEncode::encode(&self.held, __zorb_e)
             }
         }
 
-        impl #v1::CdrDecode for #path {
-            const MIN_SIZE: ::core::primitive::usize = <#held as #v1::CdrDecode>::MIN_SIZE;
+        impl #rt::CdrDecode for #path {
+            const MIN_SIZE: ::core::primitive::usize = <#held as #rt::CdrDecode>::MIN_SIZE;
 
-            fn decode(__zorb_d: &mut #v1::Decoder<'_>) -> #decoded {
-                let __zorb_held = <#held as #v1::CdrDecode>::decode(__zorb_d)?;
+            fn decode(__zorb_d: &mut #rt::Decoder<'_>) -> #decoded {
+                let __zorb_held = <#held as #rt::CdrDecode>::decode(__zorb_d)?;
                 ::core::result::Result::Ok(Self { held: __zorb_held })
             }
         }
@@ -123,7 +123,7 @@ pub(super) fn abstract_reference(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenS
 
 /// Emits conversions from values that support the interface, and to the handles of all bases.
 fn abstract_conversions(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let path = cx.paths.reference(depth, def.id);
     let values = cx.values_type(depth, def.id);
     let bases = cx.model.all_bases(def.id);
@@ -132,15 +132,15 @@ fn abstract_conversions(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let clones = reference::clone_conversions(&path, &argument);
     let derived = targets.iter().map(|target| reference::derived_conversions(&path, target, &argument));
     quote! {
-        impl<S: #v1::Extends<#values>> ::core::convert::From<#v1::Value<S>> for #path {
-            fn from(__zorb_value: #v1::Value<S>) -> Self {
-                Self { held: #v1::Abstract::Value(__zorb_value.upcast()) }
+        impl<S: #rt::Extends<#values>> ::core::convert::From<#rt::Value<S>> for #path {
+            fn from(__zorb_value: #rt::Value<S>) -> Self {
+                Self { held: #rt::Abstract::Value(__zorb_value.upcast()) }
             }
         }
 
-        impl<S: #v1::Extends<#values>> ::core::convert::From<&#v1::Value<S>> for #path {
-            fn from(__zorb_value: &#v1::Value<S>) -> Self {
-                Self { held: #v1::Abstract::Value(__zorb_value.upcast()) }
+        impl<S: #rt::Extends<#values>> ::core::convert::From<&#rt::Value<S>> for #path {
+            fn from(__zorb_value: &#rt::Value<S>) -> Self {
+                Self { held: #rt::Abstract::Value(__zorb_value.upcast()) }
             }
         }
 
@@ -149,7 +149,7 @@ fn abstract_conversions(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
         #(
             impl ::core::convert::From<#path> for #targets {
                 fn from(__zorb_handle: #path) -> Self {
-                    <#targets as #v1::AbstractReference>::from_abstract(__zorb_handle.held.upcast())
+                    <#targets as #rt::AbstractReference>::from_abstract(__zorb_handle.held.upcast())
                 }
             }
 
@@ -160,7 +160,7 @@ fn abstract_conversions(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
 
 /// Emits conversions from a value's state to the handles of the abstract interfaces it supports.
 pub(super) fn state_conversions(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let path = cx.paths.item(depth, def.id);
     let bases = cx.mapping.abstract_bases(def.id);
     let targets: Vec<_> = bases.iter().map(|base| cx.paths.reference(depth, *base)).collect();
@@ -168,7 +168,7 @@ pub(super) fn state_conversions(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenSt
         #(
             impl ::core::convert::From<#path> for #targets {
                 fn from(__zorb_state: #path) -> Self {
-                    ::core::convert::From::from(#v1::Value::new(__zorb_state))
+                    ::core::convert::From::from(#rt::Value::new(__zorb_state))
                 }
             }
 
@@ -181,10 +181,11 @@ pub(super) fn state_conversions(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenSt
     }
 }
 
-/// Emits the hidden module of an abstract interface: calls, the object-safe trait, which is a supertrait of
-/// those of derived interfaces, and the type `Values`. `depth` is the nesting depth of code in this module.
+/// Emits the hidden module of an abstract interface. It contains call functions, the type `Values`, and the
+/// object-safe trait, which is a supertrait of the object-safe traits of derived interfaces. `depth` is the
+/// nesting depth of code in this module.
 pub(super) fn hidden_abstract_module(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let name = cx.paths.hidden_name(def.id);
     let id = &def.repository_id;
     let methods = &cx.methods[&def.id];
@@ -211,20 +212,20 @@ pub(super) fn hidden_abstract_module(cx: &Cx<'_>, depth: usize, def: &Def) -> To
             )]
             pub struct Values;
 
-            impl #v1::ValueForm for self::Values {
+            impl #rt::ValueForm for self::Values {
                 const REPOSITORY_ID: &'static ::core::primitive::str = #id;
             }
 
-            #(impl #v1::Extends<#bases> for self::Values {})*
+            #(impl #rt::Extends<#bases> for self::Values {})*
 
             #probe
         }
     }
 }
 
-/// Emits the function that a handle's method calls. It calls the object or the value's operation.
+/// Emits the function that a handle's method calls. The function calls the object or value in the handle.
 fn either_function(cx: &Cx<'_>, depth: usize, def: &Def, method: &Method) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let (function, call) = (method.either_name(), method.call_name());
     let parameters = cx.parameters(depth, method, Side::Call);
     let output = cx.output(depth, method);
@@ -236,13 +237,13 @@ fn either_function(cx: &Cx<'_>, depth: usize, def: &Def, method: &Method) -> Tok
     let name = &method.name;
     let missing = value_ops::not_implemented(cx, method);
     quote! {
-        pub async fn #function<S: #v1::ValueForm>(
-            __zorb_target: &#v1::Abstract<S>,
+        pub async fn #function<S: #rt::ValueForm>(
+            __zorb_target: &#rt::Abstract<S>,
             #(#parameters),*
         ) -> #output {
             let __zorb_value = match __zorb_target {
-                #v1::Abstract::Object(__zorb_object) => return #call(__zorb_object, #(#sent),*).await,
-                #v1::Abstract::Value(__zorb_value) => __zorb_value.get(),
+                #rt::Abstract::Object(__zorb_object) => return #call(__zorb_object, #(#sent),*).await,
+                #rt::Abstract::Value(__zorb_value) => __zorb_value.get(),
             };
             #checks
             #named

@@ -13,10 +13,11 @@ use super::method::{Method, Parameter};
 use crate::model::{Def, DefId, Flavour};
 
 impl Cx<'_> {
-    /// Returns whether a reply handler is emitted: the options request it, and objects can be remote.
+    /// Returns whether a trait of reply handlers is emitted for an interface: the options request it, and
+    /// objects of the interface can be remote.
     pub(super) fn has_handler(&self, id: DefId) -> bool {
         self.model.interface(id).is_some_and(|interface| interface.flavour == Flavour::Plain)
-            && self.paths.external.emitted(id)
+            && self.paths.external.is_emitted(id)
             && self.options.has_handlers(self.model, id)
     }
 }
@@ -32,7 +33,7 @@ pub(super) fn handlers(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) 
 fn handler_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let item = cx.paths.names[def.id].handler.at(cx.model.rust_span(def.span));
     let first = format!(
-        " Takes the replies of interface `{}` (`{}`): what implements it goes to the `sendc_` methods of `{}`.",
+        " A handler for replies of interface `{}` (`{}`). The `sendc_` methods of `{}` take a handler.",
         cx.model.scoped_name(def.id),
         def.repository_id,
         cx.paths.names[def.id].reference.as_str(),
@@ -45,8 +46,11 @@ fn handler_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
         let result = cx.result_type(depth, method);
         let result = (!method.results.is_empty()).then(|| quote!(result: #result));
         let error = cx.error_type(depth, method);
-        let done = format!(" `{}` is done.", method.wire_name);
-        let failed = format!(" `{}` failed: what was raised, or why there is no reply.", method.wire_name);
+        let done = format!(" Receives the results of `{}`.", method.wire_name);
+        let failed = format!(
+            " Receives the exception that `{}` raised, or the reason why it has no results.",
+            method.wire_name
+        );
         quote! {
             #[doc = #done]
             fn #reply(&self, #result) -> #unit_future;
@@ -63,11 +67,12 @@ fn handler_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     }
 }
 
-/// Returns the methods with replies, each with the handler's methods for a reply and an exception.
+/// Returns the methods with replies, each with the names of the handler methods for reply and exception.
 fn replies<'c>(cx: &'c Cx<'_>, id: DefId) -> Vec<(&'c Method, RustName, RustName)> {
     let lineage = cx.model.lineage(id);
     let all = || lineage.iter().flat_map(|owner| &cx.methods[owner]).filter(|method| !method.oneway);
-    // The names of operations are never changed. Those for attributes and exceptions are, if they clash.
+    // A handler's method for replies to an operation always has the name of the operation. The names of the
+    // methods for attributes and exceptions are changed if they clash.
     let is_get = |method: &Method| method.wire_name.starts_with("_get_");
     let mut taken: HashSet<String> =
         all().filter(|method| !is_get(method)).map(|method| method.name.as_str().to_owned()).collect();
@@ -85,7 +90,7 @@ fn replies<'c>(cx: &'c Cx<'_>, id: DefId) -> Vec<(&'c Method, RustName, RustName
 }
 
 fn senders(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let path = cx.paths.reference(depth, def.id);
     let methods = lineage.iter().flat_map(|owner| &cx.methods[owner]);
     let mut taken: HashSet<String> = methods.map(|method| method.name.as_str().to_owned()).collect();
@@ -115,24 +120,24 @@ fn senders(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStre
                 false => (quote!(__zorb_result), quote!(__zorb_result)),
             };
             let doc = format!(
-                " Sends `{}` and returns: the reply goes to `{handler_param}`, in a task of the current runtime.",
+                " Sends `{}` and returns. A task of the current runtime passes the reply to `{handler_param}`.",
                 method.wire_name
             );
             senders.push(quote! {
                 #[doc = #doc]
                 ///
                 /// # Errors
-                /// INITIALIZE outside of a tokio runtime. All else goes to the handler.
+                /// `INITIALIZE` outside of a tokio runtime. The handler receives all other errors.
                 pub fn #name<#wide __ZorbHandler: #handler>(
                     &self,
                     #handler_param: &::std::sync::Arc<__ZorbHandler>,
                     #(#parameters),*
-                ) -> ::core::result::Result<(), #v1::SystemException> {
+                ) -> ::core::result::Result<(), #rt::SystemException> {
                     let __zorb_object = ::core::clone::Clone::clone(&self.object);
                     let __zorb_handler = ::core::clone::Clone::clone(#handler_param);
                     #(#owned)*
                     #owned_context
-                    #v1::sendc(
+                    #rt::sendc(
                         async move { #hidden::#function(&__zorb_object, #(#sent),*).await },
                         move |__zorb_reply| async move {
                             match __zorb_reply {
@@ -154,11 +159,11 @@ fn senders(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStre
 
 /// Returns the statement that makes an argument an owned value, and the expression that passes it.
 fn owned_argument(cx: &Cx<'_>, param: &Parameter) -> (TokenStream, TokenStream) {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let name = &param.name;
     let form = cx.mapping.passing(param.ty).form;
     if form == Form::WStr && !param.is_inout() {
-        let owned = quote!(#v1::WStr::to_wstring(::core::convert::Into::into(#name)));
+        let owned = quote!(#rt::WStr::to_wstring(::core::convert::Into::into(#name)));
         return (quote!(let #name = #owned;), quote!(#name.as_wstr()));
     }
     if param.is_stream || cx.mapping.is_converted_by_client(param.ty, param.is_inout()) {
@@ -169,7 +174,7 @@ fn owned_argument(cx: &Cx<'_>, param: &Parameter) -> (TokenStream, TokenStream) 
     }
     match form {
         Form::Value | Form::Shared | Form::Reference | Form::WStr => (quote!(), quote!(#name)),
-        Form::Boxed => (quote!(let #name = #v1::boxed_array(#name);), quote!(&*#name)),
+        Form::Boxed => (quote!(let #name = #rt::boxed_array(#name);), quote!(&*#name)),
         Form::Str | Form::Slice | Form::Borrow => {
             (quote!(let #name = ::std::borrow::ToOwned::to_owned(#name);), quote!(&#name))
         }

@@ -1,4 +1,4 @@
-//! `bitset` and `bitmask`: integers whose bits have names.
+//! The code for `bitset` and `bitmask`: integers whose bits have names.
 
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
@@ -86,57 +86,57 @@ pub(super) fn bitmask(cx: &Cx<'_>, depth: usize, def: &Def, body: &Bitmask) -> T
         impl #path {
             #(#constants)*
 
-            /// No flag.
+            /// Returns a value without flags.
             pub const fn empty() -> Self {
                 Self(0)
             }
 
-            /// All flags that the IDL names.
+            /// Returns all flags that the IDL names.
             pub const fn all() -> Self {
                 Self(#all)
             }
 
-            /// The flags of these bits; bits that the IDL does not name are kept.
+            /// Returns the flags of these bits. Bits that the IDL does not name are kept.
             pub const fn from_bits(bits: #holder) -> Self {
                 Self(bits)
             }
 
-            /// The bits.
+            /// Returns the bits.
             pub const fn bits(self) -> #holder {
                 self.0
             }
 
-            /// Whether there is no flag.
+            /// Returns whether no flag is set.
             pub const fn is_empty(self) -> ::core::primitive::bool {
                 self.0 == 0
             }
 
-            /// Whether all flags of the other are here.
+            /// Returns whether all flags of `other` are set.
             pub const fn contains(self, other: Self) -> ::core::primitive::bool {
                 self.0 & other.0 == other.0
             }
 
-            /// Whether some flag of the other is here.
+            /// Returns whether any flag of `other` is set.
             pub const fn intersects(self, other: Self) -> ::core::primitive::bool {
                 self.0 & other.0 != 0
             }
 
-            /// The flags of both.
+            /// Returns the flags of `self` and `other`.
             pub const fn union(self, other: Self) -> Self {
                 Self(self.0 | other.0)
             }
 
-            /// The flags without those of the other.
+            /// Returns the flags of `self` that are not flags of `other`.
             pub const fn difference(self, other: Self) -> Self {
                 Self(self.0 & !other.0)
             }
 
-            /// Adds the flags of the other.
+            /// Sets the flags of `other`.
             pub fn insert(&mut self, other: Self) {
                 self.0 |= other.0;
             }
 
-            /// Takes the flags of the other away.
+            /// Clears the flags of `other`.
             pub fn remove(&mut self, other: Self) {
                 self.0 &= !other.0;
             }
@@ -147,7 +147,7 @@ pub(super) fn bitmask(cx: &Cx<'_>, depth: usize, def: &Def, body: &Bitmask) -> T
         impl ::core::ops::Not for #path {
             type Output = Self;
 
-            /// All flags that the IDL names, without these.
+            /// Returns all flags that the IDL names and that are not set.
             fn not(self) -> Self {
                 Self(!self.0) & Self::all()
             }
@@ -164,7 +164,7 @@ pub(super) fn bitmask(cx: &Cx<'_>, depth: usize, def: &Def, body: &Bitmask) -> T
         }
 
         impl ::core::fmt::Debug for #path {
-            /// The names of the flags, then the bits that have none.
+            /// Formats the names of the flags, followed by the bits without a name.
             fn fmt(&self, __zorb_f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
                 let (mut __zorb_bar, mut __zorb_rest) = ("", self.0);
                 #(#name_writes)*
@@ -211,7 +211,7 @@ pub(super) fn bitset(cx: &Cx<'_>, depth: usize, def: &Def, body: &Bitset) -> Tok
         let low = cast(cx, quote!(__zorb_bits.0), bits, cx.model.holder_type(base));
         quote! {
             impl ::core::convert::From<#path> for #of {
-                /// The fields of the base.
+                /// Returns the fields of the base.
                 fn from(__zorb_bits: #path) -> Self {
                     Self::from_bits(#low)
                 }
@@ -228,12 +228,12 @@ pub(super) fn bitset(cx: &Cx<'_>, depth: usize, def: &Def, body: &Bitset) -> Tok
         pub struct #item(#holder);
 
         impl #path {
-            /// The fields in these bits; bits of no field are left out.
+            /// Returns the fields in these bits. Bits that belong to no field are cleared.
             pub const fn from_bits(bits: #holder) -> Self {
                 Self(#field_bits)
             }
 
-            /// The bits, those of no field being 0.
+            /// Returns the bits. Bits that belong to no field are 0.
             pub const fn bits(self) -> #holder {
                 self.0
             }
@@ -272,7 +272,7 @@ fn bit_fields<'c>(cx: &'c Cx<'_>, def: &Def) -> Vec<(&'c BitField, Option<Ident>
 
 /// Emits the three methods of a field: `field`, `with_field` and `set_field`.
 fn field_accessors(cx: &Cx<'_>, field: &BitField, name: &Ident, bits: Primitive, shift: u32) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let stem = name.to_string();
     let stem = stem.strip_prefix("r#").unwrap_or(&stem);
     let (with, set) = (format_ident!("with_{stem}"), format_ident!("set_{stem}"));
@@ -284,9 +284,9 @@ fn field_accessors(cx: &Cx<'_>, field: &BitField, name: &Ident, bits: Primitive,
     let signed = field.ty.integer_range().is_some_and(|(min, _)| min < 0);
     let carrier = if signed { Primitive::LongLong } else { Primitive::ULongLong };
     let get = match (field.ty, signed) {
-        (Primitive::Boolean, _) => quote!(#v1::bit_field(#location) != 0),
-        (ty, true) => cast(cx, quote!(#v1::signed_bit_field(#location)), carrier, ty),
-        (ty, false) => cast(cx, quote!(#v1::bit_field(#location)), carrier, ty),
+        (Primitive::Boolean, _) => quote!(#rt::bit_field(#location) != 0),
+        (ty, true) => cast(cx, quote!(#rt::signed_bit_field(#location)), carrier, ty),
+        (ty, false) => cast(cx, quote!(#rt::bit_field(#location)), carrier, ty),
     };
     let value = match field.ty {
         Primitive::Boolean => quote!(value as ::core::primitive::u64),
@@ -297,7 +297,7 @@ fn field_accessors(cx: &Cx<'_>, field: &BitField, name: &Ident, bits: Primitive,
     let docs =
         doc(&field.docs, &format!("Field `{name_in_idl}`: {width} bits, IDL `{}`.", field.ty.idl_name()));
     let (with_docs, set_docs) =
-        (format!("The same with another value of `{name_in_idl}`."), format!("Sets `{name_in_idl}`."));
+        (format!("Returns a copy with this value of `{name_in_idl}`."), format!("Sets `{name_in_idl}`."));
     let low = |expression| cast(cx, expression, Primitive::ULongLong, bits);
     let getter = quote! {
         #docs
@@ -307,7 +307,7 @@ fn field_accessors(cx: &Cx<'_>, field: &BitField, name: &Ident, bits: Primitive,
     };
     if fits {
         let value = if signed { quote!((#value) as ::core::primitive::u64) } else { value };
-        let replaced = low(quote!(#v1::replace_bit_field(#location, #value)));
+        let replaced = low(quote!(#rt::replace_bit_field_truncated(#location, #value)));
         return quote! {
             #getter
 
@@ -322,7 +322,7 @@ fn field_accessors(cx: &Cx<'_>, field: &BitField, name: &Ident, bits: Primitive,
             }
         };
     }
-    let function = if signed { quote!(with_signed_bit_field) } else { quote!(with_bit_field) };
+    let function = if signed { quote!(try_replace_signed_bit_field) } else { quote!(try_replace_bit_field) };
     let new_bits = low(quote!(__zorb_bits));
     quote! {
         #getter
@@ -330,9 +330,9 @@ fn field_accessors(cx: &Cx<'_>, field: &BitField, name: &Ident, bits: Primitive,
         #[doc = #with_docs]
         ///
         /// # Errors
-        /// The value does not fit.
-        pub const fn #with(self, value: #ty) -> ::core::result::Result<Self, #v1::BitsError> {
-            match #v1::#function(#location, #value) {
+        /// The value does not fit in the bits of the field.
+        pub const fn #with(self, value: #ty) -> ::core::result::Result<Self, #rt::BitsError> {
+            match #rt::#function(#location, #value) {
                 ::core::result::Result::Ok(__zorb_bits) => ::core::result::Result::Ok(Self(#new_bits)),
                 ::core::result::Result::Err(__zorb_error) => ::core::result::Result::Err(__zorb_error),
             }
@@ -341,8 +341,8 @@ fn field_accessors(cx: &Cx<'_>, field: &BitField, name: &Ident, bits: Primitive,
         #[doc = #set_docs]
         ///
         /// # Errors
-        /// The value does not fit.
-        pub fn #set(&mut self, value: #ty) -> ::core::result::Result<(), #v1::BitsError> {
+        /// The value does not fit in the bits of the field.
+        pub fn #set(&mut self, value: #ty) -> ::core::result::Result<(), #rt::BitsError> {
             *self = self.#with(value)?;
             ::core::result::Result::Ok(())
         }
@@ -360,22 +360,22 @@ fn cast(cx: &Cx<'_>, expression: TokenStream, from: Primitive, to: Primitive) ->
 }
 
 fn cdr_as_integer(cx: &Cx<'_>, path: &TokenStream, bits: Primitive) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let size = Literal::usize_unsuffixed(bits.size());
     let (put, read) = (format_ident!("put_u{}", 8 * bits.size()), format_ident!("read_u{}", 8 * bits.size()));
-    let traits = Traits { encode: quote!(#v1::CdrEncode), decode: quote!(#v1::CdrDecode) };
+    let traits = Traits { encode: quote!(#rt::CdrEncode), decode: quote!(#rt::CdrDecode) };
     let cdr = structs::cdr_by_layout(cx, path, &traits);
     quote! {
-        impl #v1::FixedLayout for #path {
-            const LAYOUT: #v1::Layout = #v1::Layout::prim(#size, #size);
+        impl #rt::FixedLayout for #path {
+            const LAYOUT: #rt::Layout = #rt::Layout::primitive(#size, #size);
 
             #[inline(always)]
-            fn put(&self, __zorb_w: &mut #v1::FixedWriter<'_>) {
+            fn put(&self, __zorb_w: &mut #rt::FixedWriter<'_>) {
                 __zorb_w.#put(self.0);
             }
 
             #[inline(always)]
-            fn get(__zorb_r: &mut #v1::FixedReader<'_>) -> Self {
+            fn get(__zorb_r: &mut #rt::FixedReader<'_>) -> Self {
                 Self::from_bits(__zorb_r.#read())
             }
         }

@@ -100,7 +100,7 @@ fn call(cx: &Cx<'_>, depth: usize, def: &Def, method: &Method) -> TokenStream {
 
 /// Emits the call function. It calls a servant of the same process directly, or sends a request.
 pub(super) fn call_function(cx: &Cx<'_>, depth: usize, index: usize, method: &Method) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let function = method.call_name();
     let parameters = cx.parameters(depth, method, Side::Call);
     let output = cx.output(depth, method);
@@ -129,14 +129,14 @@ pub(super) fn call_function(cx: &Cx<'_>, depth: usize, index: usize, method: &Me
             Some(source) => quote!(::core::option::Option::Some(#source)),
             None => quote!(::core::option::Option::None),
         };
-        quote!(#v1::invoke_into::<#stream, _>(__zorb_target, &__ZORB_OPERATION, #source, #encode, #raised).await)
+        quote!(#rt::invoke_into::<#stream, _>(__zorb_target, &__ZORB_OPERATION, #source, #encode, #raised).await)
     } else if method.oneway {
-        quote!(#v1::#send_oneway(__zorb_target, &__ZORB_OPERATION, #source #encode).await)
+        quote!(#rt::#send_oneway(__zorb_target, &__ZORB_OPERATION, #source #encode).await)
     } else {
         let decode = decode_results(cx, depth, method);
         let raised = decode_raised(cx, depth, method);
         let whole =
-            quote!(#v1::#invoke(__zorb_target, &__ZORB_OPERATION, #source #encode, #decode, #raised).await);
+            quote!(#rt::#invoke(__zorb_target, &__ZORB_OPERATION, #source #encode, #decode, #raised).await);
         match method.streams_result {
             // Values may refer to values in preceding elements, so the result is decoded as a whole.
             true => quote!(::core::result::Result::map(#whole, ::core::convert::From::from)),
@@ -144,11 +144,11 @@ pub(super) fn call_function(cx: &Cx<'_>, depth: usize, index: usize, method: &Me
         }
     };
     quote! {
-        pub async fn #function(__zorb_target: &#v1::ObjectRef, #(#parameters),*) -> #output {
-            static __ZORB_OPERATION: #v1::Operation = #v1::Operation::#kind(#wire)#streamed.of(&INTERFACE, #index);
+        pub async fn #function(__zorb_target: &#rt::ObjectRef, #(#parameters),*) -> #output {
+            static __ZORB_OPERATION: #rt::Operation = #rt::Operation::#kind(#wire)#streamed.of(&INTERFACE, #index);
             #checks
             #named
-            if let ::core::option::Option::Some(__zorb_local) = #v1::local::<dyn Local>(__zorb_target) {
+            if let ::core::option::Option::Some(__zorb_local) = #rt::local::<dyn Local>(__zorb_target) {
                 return __zorb_local
                     .#call(__zorb_target, &__ZORB_OPERATION, move |__zorb_servant| {
                         Local::#name(__zorb_servant, #(#arguments),*)
@@ -162,11 +162,11 @@ pub(super) fn call_function(cx: &Cx<'_>, depth: usize, index: usize, method: &Me
 
 /// Emits the static description of the interface, if there are call functions, which use it.
 pub(super) fn interface_static(cx: &Cx<'_>, def: &Def) -> Option<TokenStream> {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let id = &def.repository_id;
     let wires = cx.methods[&def.id].iter().map(|method| &method.wire_name);
     (wires.len() > 0)
-        .then(|| quote!(static INTERFACE: #v1::Interface = #v1::Interface::new(#id, &[#(#wires),*]);))
+        .then(|| quote!(static INTERFACE: #rt::Interface = #rt::Interface::new(#id, &[#(#wires),*]);))
 }
 
 pub(super) fn local_arguments(method: &Method) -> Vec<TokenStream> {
@@ -193,16 +193,16 @@ pub(super) fn bound_checks(cx: &Cx<'_>, method: &Method) -> TokenStream {
     }
 }
 
-/// Emits the statement that removes the properties of the context that the operation does not name.
+/// Emits the statement that keeps only those properties of the context that the operation names.
 pub(super) fn named_properties(cx: &Cx<'_>, method: &Method) -> Option<TokenStream> {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let (context, patterns) = (method.context_name()?, &method.context);
-    Some(quote!(let __zorb_context = &#v1::Context::matching(#context, &[#(#patterns),*]);))
+    Some(quote!(let __zorb_context = &#rt::Context::matching(#context, &[#(#patterns),*]);))
 }
 
 fn encode_arguments(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
-    let v1 = &cx.v1;
-    let context = method.context_name().map(|_| quote!(#v1::CdrEncode::encode(__zorb_context, __zorb_e)?;));
+    let rt = &cx.runtime_path;
+    let context = method.context_name().map(|_| quote!(#rt::CdrEncode::encode(__zorb_context, __zorb_e)?;));
     let arguments: Vec<_> = method
         .sent()
         .filter(|param| !param.is_stream)
@@ -224,16 +224,16 @@ fn encode_arguments(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
 }
 
 fn decode_results(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let values = method.results.iter().map(|result| {
         let ty = cx.ty(depth, result.ty);
         match cx.mapping.is_native(result.ty) {
-            true => quote!(<#v1::Native<#ty> as #v1::CdrDecode>::decode(__zorb_d).map(|__zorb_n| __zorb_n.0)),
+            true => quote!(<#rt::Native<#ty> as #rt::CdrDecode>::decode(__zorb_d).map(|__zorb_n| __zorb_n.0)),
             false => cx.decode_value(depth, method.owner, result.ty, &ty),
         }
     });
     let values: Vec<_> = values.collect();
-    if let Some(reply) = &method.reply {
+    if let Some(reply) = &method.result_struct {
         let path = cx.paths.path(depth, method.def, reply);
         let names = method.results.iter().map(|result| &result.name);
         return quote!(|__zorb_d| ::core::result::Result::Ok(#path { #(#names: #values?,)* }));
@@ -246,9 +246,9 @@ fn decode_results(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
 }
 
 fn decode_raised(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     if method.raises.is_empty() {
-        // Exceptions that a native type stands for have no description to decode them by.
+        // No types are known for the arbitrary exceptions that a native type stands for.
         return quote!(|_, _| ::core::option::Option::None);
     }
     let error = cx.error_type(depth, method);
@@ -259,7 +259,7 @@ fn decode_raised(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
         |__zorb_id, __zorb_d| match __zorb_id {
             #(
                 #ids => ::core::option::Option::Some(
-                    <#types as #v1::CdrDecode>::decode(__zorb_d).map(#error::#variants)
+                    <#types as #rt::CdrDecode>::decode(__zorb_d).map(#error::#variants)
                 ),
             )*
             _ => ::core::option::Option::None,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::forms::Hybrid;
+use super::forms::MarshallingModes;
 use super::mapping::{Cache, Mapping};
 use super::method::Method;
 use super::options::Options;
@@ -13,18 +13,20 @@ use super::paths::Paths;
 use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, Model};
 
+/// The context of the emitter.
 pub(super) struct Cx<'a> {
     pub(super) model: &'a Model,
     pub(super) options: &'a Options,
     pub(super) paths: Paths<'a>,
     pub(super) mapping: Mapping<'a>,
-    /// Path of the private runtime API.
-    pub(super) v1: TokenStream,
+    /// The path of the module from which the emitted code takes the items of the runtime: `__private::v1` of
+    /// the runtime crate, or for a skeleton the crate itself.
+    pub(super) runtime_path: TokenStream,
     /// The methods that each interface and value type itself declares.
     pub(super) methods: HashMap<DefId, Vec<Method>>,
     /// Whether the module of a definition has any content.
-    pub(super) modules: Cache<bool>,
-    pub(super) hybrid: Hybrid,
+    pub(super) has_module_content: Cache<bool>,
+    pub(super) marshalling: MarshallingModes,
     pub(super) warnings: Vec<Diagnostic>,
 }
 
@@ -36,10 +38,10 @@ impl<'a> Cx<'a> {
             options,
             paths,
             mapping: Mapping::new(model, options),
-            v1: quote!(#runtime::__private::v1),
+            runtime_path: quote!(#runtime::__private::v1),
             methods: HashMap::new(),
-            modules: Cache::default(),
-            hybrid: Hybrid::default(),
+            has_module_content: Cache::default(),
+            marshalling: MarshallingModes::default(),
             warnings: Vec::new(),
         }
     }

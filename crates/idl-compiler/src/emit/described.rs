@@ -6,10 +6,10 @@ use quote::quote;
 use super::cx::Cx;
 use crate::model::{Attribute, Def, DefId, DefKind, Direction, Flavour, Interface, Operation};
 
-/// Emits the description of an interface. Like that of types, it is accessed by a function.
+/// Emits the description of an interface. It is accessed through a function, as descriptions of types are.
 pub(super) fn interface_desc(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let DefKind::Interface(body) = &def.kind else { return TokenStream::new() };
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let path = cx.paths.reference(depth, def.id);
     let (id, name) = (&def.repository_id, &def.name);
     let kind = interface_kind(cx, body);
@@ -24,13 +24,13 @@ pub(super) fn interface_desc(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStrea
         _ => None,
     });
     quote! {
-        impl #v1::Described for #path {
-            const INTERFACE: fn() -> &'static #v1::InterfaceDesc = || {
-                static __ZORB_INTERFACE: #v1::InterfaceDesc = #v1::InterfaceDesc {
+        impl #rt::Described for #path {
+            const INTERFACE: fn() -> &'static #rt::InterfaceDesc = || {
+                static __ZORB_INTERFACE: #rt::InterfaceDesc = #rt::InterfaceDesc {
                     id: #id,
                     name: #name,
                     kind: #kind,
-                    bases: &[#(<#bases as #v1::Described>::INTERFACE),*],
+                    bases: &[#(<#bases as #rt::Described>::INTERFACE),*],
                     operations: &[#(#operations),*],
                     attributes: &[#(#attributes),*],
                 };
@@ -42,20 +42,20 @@ pub(super) fn interface_desc(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStrea
 
 /// Returns the kind of the type codes of references to an interface.
 pub(super) fn interface_kind(cx: &Cx<'_>, interface: &Interface) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     match interface.flavour {
-        Flavour::Plain => quote!(#v1::TcKind::ObjRef),
-        Flavour::Abstract => quote!(#v1::TcKind::AbstractInterface),
-        Flavour::Local => quote!(#v1::TcKind::LocalInterface),
+        Flavour::Plain => quote!(#rt::TcKind::ObjRef),
+        Flavour::Abstract => quote!(#rt::TcKind::AbstractInterface),
+        Flavour::Local => quote!(#rt::TcKind::LocalInterface),
     }
 }
 
 fn operation_desc(cx: &Cx<'_>, depth: usize, def: &Def, operation: &Operation) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let (id, name, oneway) = (&def.repository_id, &def.name, operation.oneway);
     let result = match operation.result {
         Some(result) => cx.desc(depth, result),
-        None => quote!(#v1::TypeDesc::VOID),
+        None => quote!(#rt::TypeDesc::VOID),
     };
     let params = operation.params.iter().map(|param| {
         let (name, desc) = (&param.name, cx.desc(depth, param.ty));
@@ -64,12 +64,12 @@ fn operation_desc(cx: &Cx<'_>, depth: usize, def: &Def, operation: &Operation) -
             Direction::Out => quote!(Out),
             Direction::InOut => quote!(InOut),
         };
-        quote!((#name, #v1::Mode::#mode, #desc))
+        quote!((#name, #rt::Mode::#mode, #desc))
     });
     let raises = exceptions_desc(cx, depth, &operation.raises);
     let contexts = &operation.context;
     quote! {
-        #v1::OperationDesc {
+        #rt::OperationDesc {
             id: #id,
             name: #name,
             oneway: #oneway,
@@ -82,13 +82,13 @@ fn operation_desc(cx: &Cx<'_>, depth: usize, def: &Def, operation: &Operation) -
 }
 
 fn attribute_desc(cx: &Cx<'_>, depth: usize, def: &Def, attribute: &Attribute) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let (id, name, readonly) = (&def.repository_id, &def.name, attribute.readonly);
     let desc = cx.desc(depth, attribute.ty);
     let get_raises = exceptions_desc(cx, depth, &attribute.get_raises);
     let set_raises = exceptions_desc(cx, depth, &attribute.set_raises);
     quote! {
-        #v1::AttributeDesc {
+        #rt::AttributeDesc {
             id: #id,
             name: #name,
             readonly: #readonly,
@@ -100,7 +100,7 @@ fn attribute_desc(cx: &Cx<'_>, depth: usize, def: &Def, attribute: &Attribute) -
 }
 
 fn exceptions_desc(cx: &Cx<'_>, depth: usize, raises: &[DefId]) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let exceptions = raises.iter().map(|exception| cx.paths.item(depth, *exception));
-    quote!(&[#(<#exceptions as #v1::Typed>::DESC),*])
+    quote!(&[#(<#exceptions as #rt::Typed>::DESC),*])
 }

@@ -1,15 +1,15 @@
-//! `enum`.
+//! The code for `enum`.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use super::cx::Cx;
 use super::docs::doc;
-use super::{hybrid, structs};
+use super::{interpreted, structs};
 use crate::model::{Def, Enum};
 
 pub(super) fn enumeration(cx: &Cx<'_>, depth: usize, def: &Def, body: &Enum) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let names = &cx.paths.names[def.id];
     let item = names.item.at(cx.model.rust_span(def.span));
     let path = cx.paths.item(depth, def.id);
@@ -25,7 +25,7 @@ pub(super) fn enumeration(cx: &Cx<'_>, depth: usize, def: &Def, body: &Enum) -> 
         let values = values.into_iter().map(Literal::i128_unsuffixed);
         quote! {
             impl #path {
-                /// The number that the IDL's `@value` gives it. It travels as its position.
+                /// Returns the number that `@value` in the IDL assigns. Messages contain the position.
                 pub const fn value(self) -> ::core::primitive::i32 {
                     match self {
                         #(Self::#variants => #values,)*
@@ -35,7 +35,7 @@ pub(super) fn enumeration(cx: &Cx<'_>, depth: usize, def: &Def, body: &Enum) -> 
         }
     });
     let cdr = cx.own_code(def.id).map(|traits| structs::cdr_by_layout(cx, &path, &traits));
-    let hybrid = hybrid::hybrid(cx, depth, def, &structs::fixed_min_size(cx));
+    let interpreted = interpreted::impls(cx, depth, def, &structs::fixed_min_size(cx));
     const IMPLEMENTED_TRAITS: &[&str] =
         &["Clone", "Copy", "Debug", "PartialEq", "Eq", "PartialOrd", "Ord", "Hash", "Default"];
     let derives = cx.derives(depth, def, IMPLEMENTED_TRAITS);
@@ -63,16 +63,16 @@ pub(super) fn enumeration(cx: &Cx<'_>, depth: usize, def: &Def, body: &Enum) -> 
             }
         }
 
-        impl #v1::FixedLayout for #path {
-            const LAYOUT: #v1::Layout = #v1::Layout::prim(4, 4);
+        impl #rt::FixedLayout for #path {
+            const LAYOUT: #rt::Layout = #rt::Layout::primitive(4, 4);
 
             #[inline(always)]
-            fn put(&self, __zorb_w: &mut #v1::FixedWriter<'_>) {
+            fn put(&self, __zorb_w: &mut #rt::FixedWriter<'_>) {
                 __zorb_w.put_u32(*self as ::core::primitive::u32);
             }
 
             #[inline(always)]
-            fn get(__zorb_r: &mut #v1::FixedReader<'_>) -> Self {
+            fn get(__zorb_r: &mut #rt::FixedReader<'_>) -> Self {
                 match __zorb_r.read_u32() {
                     #(#ordinals => Self::#variants,)*
                     _ => {
@@ -85,6 +85,6 @@ pub(super) fn enumeration(cx: &Cx<'_>, depth: usize, def: &Def, body: &Enum) -> 
 
         #value
         #cdr
-        #hybrid
+        #interpreted
     }
 }

@@ -1,4 +1,4 @@
-//! Types of operations, in the module of their interface or value type: error enums and result structs.
+//! The types that belong to operations, in the module of their interface or value type: errors and results.
 
 use std::collections::HashMap;
 
@@ -15,8 +15,8 @@ use crate::model::{DefId, Docs};
 const SYSTEM: &str = "System";
 
 /// Returns the variants of a method's error enum, one for each exception in order. A variant has the name of
-/// the exception. If it is not distinct from other variants and reserved names, names of the exception's
-/// scopes precede it, from the innermost scope on.
+/// the exception. If another variant or a reserved name is the same, names of scopes that contain the
+/// exception are put before it: first that of the innermost scope, and further ones if necessary.
 pub(super) fn error_variants(cx: &Cx<'_>, method: &Method) -> Vec<RustName> {
     let scopes: Vec<Vec<String>> = method.raises.iter().map(|id| outer_names(cx, *id)).collect();
     // The number of scopes in the name of each variant.
@@ -67,14 +67,14 @@ fn outer_names(cx: &Cx<'_>, id: DefId) -> Vec<String> {
 }
 
 pub(super) fn error_enum(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
-    let Some(name) = &method.error else { return TokenStream::new() };
-    let v1 = &cx.v1;
+    let Some(name) = &method.error_enum else { return TokenStream::new() };
+    let rt = &cx.runtime_path;
     let item = name.at(method.span);
     let path = cx.paths.method_type(depth, method, name);
     let variants = error_variants(cx, method);
     let types: Vec<_> = method.raises.iter().map(|id| cx.paths.item(depth, *id)).collect();
     let scoped = cx.model.scoped_name(method.owner);
-    let docs = doc(&Docs::default(), &format!("What `{}` of `{scoped}` can fail with.", method.wire_name));
+    let docs = doc(&Docs::default(), &format!("The errors of `{}` of `{scoped}`.", method.wire_name));
     let variant_docs = method
         .raises
         .iter()
@@ -88,9 +88,9 @@ pub(super) fn error_enum(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStr
         #eq
         pub enum #item {
             #(#variant_docs #variants(#types),)*
-            #(#[doc = " Any other user exception."] #any(#v1::Any),)*
-            #[doc = " A system exception: of the servant, the server, the network or this ORB."]
-            System(#v1::SystemException),
+            #(#[doc = " Any other user exception."] #any(#rt::Any),)*
+            #[doc = " A system exception from the servant, the server, the network or this ORB."]
+            System(#rt::SystemException),
         }
 
         impl ::core::fmt::Display for #path {
@@ -121,34 +121,34 @@ pub(super) fn error_enum(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStr
             }
         )*
 
-        impl ::core::convert::From<#v1::SystemException> for #path {
-            fn from(__zorb_x: #v1::SystemException) -> Self {
+        impl ::core::convert::From<#rt::SystemException> for #path {
+            fn from(__zorb_x: #rt::SystemException) -> Self {
                 Self::System(__zorb_x)
             }
         }
 
-        impl<E: #v1::OrbError<#path>> ::core::convert::From<E> for #path {
+        impl<E: #rt::OrbError<#path>> ::core::convert::From<E> for #path {
             fn from(__zorb_x: E) -> Self {
                 Self::System(::core::convert::Into::into(__zorb_x))
             }
         }
 
-        impl ::core::convert::From<#path> for #v1::SystemException {
+        impl ::core::convert::From<#path> for #rt::SystemException {
             fn from(__zorb_x: #path) -> Self {
                 match __zorb_x {
                     #path::System(__zorb_x) => __zorb_x,
-                    __zorb_x => #v1::unknown_user_exception(__zorb_x),
+                    __zorb_x => #rt::unknown_user_exception(__zorb_x),
                 }
             }
         }
     }
 }
 
-pub(super) fn reply_struct(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
-    let Some(name) = &method.reply else { return TokenStream::new() };
+pub(super) fn result_struct(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
+    let Some(name) = &method.result_struct else { return TokenStream::new() };
     let item = name.at(method.span);
     let scoped = cx.model.scoped_name(method.owner);
-    let docs = doc(&Docs::default(), &format!("What `{}` of `{scoped}` gives back.", method.wire_name));
+    let docs = doc(&Docs::default(), &format!("The results of `{}` of `{scoped}`.", method.wire_name));
     let fields = method.results.iter().map(|result| {
         let (name, ty) = (&result.name, cx.ty(depth, result.ty));
         let docs = doc(&Docs::default(), &result.description);

@@ -1,4 +1,5 @@
-//! Definitions of included files whose Rust is not part of the output, and the paths to that Rust.
+//! External definitions: definitions of included files for which no code is emitted, because it exists
+//! elsewhere. The user gives its Rust path as an entry of [`Options::external`].
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,15 +14,15 @@ use crate::model::{ConstValue, DefId, DefKind, Model, Type, TypeId};
 use crate::work;
 
 pub(super) struct External {
-    /// For each external definition: a path, and the number of modules of its scope that this replaces.
+    /// For each external definition, a Rust path, and how many outer modules of its scope the path replaces.
     locations: Vec<Option<(TokenStream, usize)>>,
-    /// For each definition that an entry of [`Options::external`] names: the last part of the entry's path.
+    /// For each definition that an entry names, the last part of the entry's path.
     names: Vec<Option<String>>,
-    /// For each definition: it is part of the output.
+    /// For each definition, whether code is emitted for it.
     emitted: Vec<bool>,
     /// The Rust types that entries specify for native types, by definition.
     natives: HashMap<DefId, TokenStream>,
-    /// Definitions of the standard that have no Rust.
+    /// Definitions of standard files for which there is no Rust code.
     internal: HashSet<DefId>,
 }
 
@@ -29,7 +30,7 @@ impl External {
     pub(super) fn new(model: &Model, options: &Options) -> Self {
         let mut locations = vec![None; model.defs().len()];
         let mut names = vec![None; model.defs().len()];
-        // Definitions inside an annotation are in no scope, and have no Rust.
+        // Definitions in an annotation are not in a scope, and no code is emitted for them.
         let mut emitted = vec![false; model.defs().len()];
         for id in model.defs().iter().map(|def| model.children(def.id)).chain([model.roots()]).flatten() {
             emitted[id.index()] = true;
@@ -61,40 +62,40 @@ impl External {
             emitted[def.id.index()] = path.is_some();
             natives.extend(path.map(|path| (def.id, path.clone())));
         }
-        // A module is emitted if anything in it is. Children come after their parents.
+        // A module is emitted if anything in it is emitted. Children come after their parents in the model.
         for def in model.defs().iter().rev().filter(|def| model.is_module(def.id)) {
             emitted[def.id.index()] = model.children(def.id).iter().any(|child| emitted[child.index()]);
         }
         External { locations, names, emitted, natives, internal }
     }
 
-    pub(super) fn emitted(&self, id: DefId) -> bool {
+    pub(super) fn is_emitted(&self, id: DefId) -> bool {
         self.emitted[id.index()]
     }
 
-    /// Returns the Rust type that an entry specifies for a native type, used `up` modules further in.
+    /// Returns the Rust type of a native type from its entry, for code that is `up` modules below the output.
     pub(super) fn native(&self, up: usize, id: DefId) -> Option<TokenStream> {
         self.natives.get(&id).map(|path| relative_path(path, up))
     }
 
-    /// Returns the path of an external definition's module, used `up` modules further in.
+    /// Returns the path of an external definition's module for code that is `up` modules below the output.
     pub(super) fn scope(&self, up: usize, id: DefId, names: &Names) -> Option<TokenStream> {
-        let (path, levels) = self.locations[id.index()].as_ref().filter(|_| !self.emitted(id))?;
+        let (path, levels) = self.locations[id.index()].as_ref().filter(|_| !self.is_emitted(id))?;
         let (path, scope) = (relative_path(path, up), names[id].scope.iter().skip(*levels));
         Some(quote!(#path #(::#scope)*))
     }
 
     pub(super) fn name(&self, id: DefId) -> Option<&str> {
-        self.names[id.index()].as_deref().filter(|_| !self.emitted(id))
+        self.names[id.index()].as_deref().filter(|_| !self.is_emitted(id))
     }
 
-    /// Reports definitions that the output needs and whose Rust has no known location.
+    /// Reports definitions that the output uses, but for which neither code is emitted nor a path is known.
     pub(super) fn check(&self, model: &Model, problems: &mut Vec<Diagnostic>) {
         let mut reported = vec![false; model.defs().len()];
-        for def in model.defs().iter().filter(|def| self.emitted(def.id)) {
+        for def in model.defs().iter().filter(|def| self.is_emitted(def.id)) {
             for found in standard::used_internal(model, &self.internal, def.id) {
                 if !std::mem::replace(&mut reported[found.index()], true) {
-                    problems.push(standard::without_rust(model, found, def.id));
+                    problems.push(standard::missing_rust_error(model, found, def.id));
                 }
             }
             let used = used_definitions(model, def.id).into_iter();
@@ -102,7 +103,7 @@ impl External {
                 let is_native = matches!(model.def(used).kind, DefKind::Native);
                 let is_missing = match is_native {
                     true => !self.natives.contains_key(&used),
-                    false => !self.emitted(used),
+                    false => !self.is_emitted(used),
                 };
                 if !is_missing
                     || self.locations[used.index()].is_some()
@@ -117,12 +118,12 @@ impl External {
                 let (name, user) = (model.scoped_name(used), model.scoped_name(def.id));
                 let outer = name.split("::").next().unwrap_or_default();
                 let message =
-                    format!("`{user}` uses `{name}` of an included file, and nothing says where its Rust is");
+                    format!("`{user}` uses `{name}` of an included file, for which no Rust path is given");
                 problems.push(
                     Diagnostic::error("no-extern", def.span, message)
                         .and(model.def(used).span, "declared here")
                         .help(format!(
-                            "say it with `extern(\"::{outer}\" = ::path)`, or compile included files too: include policy `compile`"
+                            "give the path with `extern(\"::{outer}\" = ::path)`, or generate code for included files with the include policy `compile`"
                         )),
                 );
             }
@@ -132,10 +133,10 @@ impl External {
 
 fn unknown_native(model: &Model, native: DefId, user: DefId) -> Diagnostic {
     let name = model.scoped_name(native);
-    let message = format!("nothing says which Rust type the native type `{name}` is");
+    let message = format!("no Rust type is given for the native type `{name}`");
     Diagnostic::error("no-extern", model.def(native).span, message)
         .and(model.def(user).span, "used here")
-        .help(format!("say it with `extern(\"::{name}\" = ::path::Type)`"))
+        .help(format!("give it with `extern(\"::{name}\" = ::path::Type)`"))
 }
 
 /// Marks the predeclared definitions without an entry for emission, if any of them is needed.
@@ -166,8 +167,8 @@ fn native<'o>(model: &Model, options: &'o Options, id: DefId) -> Option<&'o Toke
     entry.map(|(_, path)| path)
 }
 
-/// Returns the entry that specifies the location of a definition's Rust, and the definition that the entry
-/// names; `None` for an entry for all definitions. If several entries match, the longest one is used.
+/// Returns the path of the entry with the longest name that applies to a definition, and the definition that
+/// the entry names, which is `None` for an entry for all definitions.
 pub(super) fn find_entry<'o>(
     model: &Model,
     options: &'o Options,
@@ -177,14 +178,14 @@ pub(super) fn find_entry<'o>(
         return None;
     }
     let matching = options.external.iter().filter_map(|(idl, path)| {
-        work::step();
+        work::count_step();
         let named = entry_covers(model, idl, id)?;
         Some((idl.trim_start_matches("::").len(), path, named))
     });
     matching.max_by_key(|(length, _, _)| *length).map(|(_, path, named)| (path, named))
 }
 
-/// Returns what an entry names, if this covers the definition; `Some(None)` for the entry `::`.
+/// If an entry applies to a definition, returns the definition that it names: `None` for the entry `::`.
 fn entry_covers(model: &Model, idl: &str, id: DefId) -> Option<Option<DefId>> {
     let wanted = idl.trim_start_matches("::");
     if wanted.is_empty() {
@@ -212,7 +213,7 @@ fn without_last_segment(path: &TokenStream) -> TokenStream {
     trees.into_iter().collect()
 }
 
-/// Returns the definitions that the Rust of a definition names.
+/// Returns the definitions that the code for a definition names.
 pub(super) fn used_definitions(model: &Model, id: DefId) -> Vec<DefId> {
     let mut used = Vec::new();
     let mut types: Vec<TypeId> = model.member_types(id);
@@ -254,7 +255,7 @@ pub(super) fn used_definitions(model: &Model, id: DefId) -> Vec<DefId> {
         _ => {}
     }
     while let Some(ty) = types.pop() {
-        work::step();
+        work::count_step();
         match model.ty(ty) {
             Type::Sequence { element, .. } | Type::Array { element, .. } => types.push(*element),
             Type::Map { key, value, .. } => types.extend([*key, *value]),

@@ -1,4 +1,4 @@
-//! The forms that types and parameters can have in Rust, and the types and calls that are interpreted.
+//! The forms of types and parameters in Rust, and what the interpreter of the runtime marshals.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,29 +11,29 @@ pub(super) const MAX_INLINE_BYTES: u64 = 4096;
 
 /// A type of a member, parameter, result or element, with the properties that its use determines.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Use {
+pub(super) struct TypeUse {
     pub(super) ty: TypeId,
-    /// The references in it are never nil.
+    /// True if the references in the type are never nil.
     pub(super) non_nil: bool,
     pub(super) optional: bool,
     /// The minimum and maximum, in the form that `Ranged` uses.
     pub(super) range: Option<(i128, i128)>,
 }
 
-impl Use {
-    pub(super) fn plain(ty: TypeId) -> Use {
-        Use::of(ty, false)
+impl TypeUse {
+    pub(super) fn plain(ty: TypeId) -> TypeUse {
+        TypeUse::of(ty, false)
     }
 
-    /// A use of a type inside another type.
-    pub(super) fn of(ty: TypeId, non_nil: bool) -> Use {
-        Use { ty, non_nil, optional: false, range: None }
+    /// Returns a use of a type in another type, such as the elements of a sequence.
+    pub(super) fn of(ty: TypeId, non_nil: bool) -> TypeUse {
+        TypeUse { ty, non_nil, optional: false, range: None }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SeqForm {
-    /// `sequence<octet>`.
+    /// `Bytes`, for `sequence<octet>`.
     Bytes,
     /// `Seq<T>`, for elements whose memory is their encoding.
     Seq,
@@ -51,9 +51,10 @@ pub(super) enum ArrayForm {
     Shared,
 }
 
+/// How an argument is passed to a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// By value: numbers, characters, enums.
+    /// By value: numbers, characters, enums, bitsets, bitmasks and native types.
     Value,
     Str,
     /// `WStr`, which is a reference to text.
@@ -77,6 +78,7 @@ pub(super) struct Passing {
     pub(super) bound: Option<u32>,
 }
 
+/// The function for which a parameter is emitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// A method of the reference. It takes everything that converts to the parameter's type.
@@ -84,25 +86,27 @@ pub(super) enum Side {
     /// The call function, which the methods of the reference call.
     Call,
     Servant,
-    /// A method of the object-safe local trait, whose future is boxed. All its borrows have one lifetime.
+    /// A method of the object-safe local trait. Its future is boxed, and all its borrows share a lifetime.
     Local,
 }
 
+/// How the values of a type are marshalled, if not only by generated code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// By the interpreter.
     Interpretive,
-    /// By the interpreter for this number of uses, then by the type's own code.
+    /// By the interpreter for this number of uses, and by generated code afterwards.
     Adaptive(u32),
 }
 
+/// The types and calls that the interpreter marshals.
 #[derive(Debug, Default)]
-pub(super) struct Hybrid {
+pub(super) struct MarshallingModes {
     pub(super) modes: HashMap<DefId, Mode>,
-    /// Types that give access to their parts: those with a mode, and those that calls need.
+    /// Types whose parts the interpreter can access: those with a mode, or in interpreted calls.
     pub(super) exposed: HashSet<DefId>,
-    /// Interfaces whose calls interpret their parameters and results.
-    pub(super) calls: HashSet<DefId>,
+    /// Interfaces for whose calls the interpreter marshals parameters and results.
+    pub(super) interpreted_calls: HashSet<DefId>,
 }
 
 /// The traits that a type's own marshalling code implements.
@@ -111,18 +115,18 @@ pub(super) struct Traits {
     pub(super) decode: TokenStream,
 }
 
-impl Hybrid {
-    /// Returns how a type is marshalled, if not only by its own code.
+impl MarshallingModes {
+    /// Returns how a type is marshalled, if not only by generated code.
     pub(super) fn mode(&self, id: DefId) -> Option<Mode> {
         self.modes.get(&id).copied()
     }
 
-    pub(super) fn calls(&self, id: DefId) -> bool {
-        self.calls.contains(&id)
+    pub(super) fn interprets_calls(&self, interface: DefId) -> bool {
+        self.interpreted_calls.contains(&interface)
     }
 }
 
-/// Returns whether types of this kind can be interpreted.
+/// Returns whether the interpreter can marshal types of this kind.
 pub(super) fn is_type(kind: &DefKind) -> bool {
     matches!(kind, DefKind::Struct(_) | DefKind::Exception(_) | DefKind::Union(_) | DefKind::Enum(_))
 }

@@ -7,10 +7,10 @@ use quote::{format_ident, quote};
 
 use super::cx::Cx;
 use super::docs::{doc, doc_after};
-use super::forms::Use;
+use super::forms::TypeUse;
 use super::names::alias_of_interface;
 use super::{
-    abstracts, ami, bits, client, described, enums, errors, hybrid, local, reference, servant, structs,
+    abstracts, ami, bits, client, described, enums, errors, interpreted, local, reference, servant, structs,
     typed, unions, value, value_ops,
 };
 use crate::model::{Const, Def, DefId, DefKind, Docs, Flavour, Type};
@@ -57,7 +57,7 @@ impl Cx<'_> {
     }
 
     fn has_module(&self, id: DefId) -> bool {
-        self.modules.get_or_compute(id, || self.compute_has_module(id))
+        self.has_module_content.get_or_compute(id, || self.compute_has_module(id))
     }
 
     fn compute_has_module(&self, id: DefId) -> bool {
@@ -67,7 +67,9 @@ impl Cx<'_> {
                 !matches!(self.model.def(*id).kind, DefKind::Operation(_) | DefKind::Attribute(_))
             };
             self.model.children(id).iter().any(is_item)
-                || self.methods[&id].iter().any(|method| method.error.is_some() || method.reply.is_some())
+                || self.methods[&id]
+                    .iter()
+                    .any(|method| method.error_enum.is_some() || method.result_struct.is_some())
         };
         match &self.model.def(id).kind {
             DefKind::Module(_) => true,
@@ -96,7 +98,7 @@ impl Cx<'_> {
 
 pub(super) fn output(cx: &Cx<'_>) -> TokenStream {
     let roots: Vec<DefId> =
-        cx.model.roots().iter().copied().filter(|id| cx.paths.external.emitted(*id)).collect();
+        cx.model.roots().iter().copied().filter(|id| cx.paths.external.is_emitted(*id)).collect();
     if roots.is_empty() {
         return TokenStream::new();
     }
@@ -108,7 +110,7 @@ pub(super) fn output(cx: &Cx<'_>) -> TokenStream {
     }
     let hidden = hidden_name(cx, &roots);
     let items = items(cx, 0, &roots);
-    let uses = hybrid::all_uses(cx);
+    let uses = interpreted::use_counts_function(cx);
     let used = uses.as_ref().and(cx.options.uses.as_ref()).map(|name| format_ident!("{name}"));
     let names = roots.iter().flat_map(|id| cx.exported_names(*id));
     let (private, public): (Vec<Ident>, Vec<Ident>) =
@@ -132,7 +134,8 @@ pub(super) fn output(cx: &Cx<'_>) -> TokenStream {
     }
 }
 
-/// Returns a distinct name for the hidden module: a hash of the file-level names of the IDL.
+/// Returns the name of the hidden module. It contains a hash of the file-level names of the IDL, so that the
+/// hidden modules of several outputs differ.
 fn hidden_name(cx: &Cx<'_>, roots: &[DefId]) -> Ident {
     // FNV-1a gives the same names on every host and in every version of Rust.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
@@ -146,12 +149,12 @@ fn hidden_name(cx: &Cx<'_>, roots: &[DefId]) -> Ident {
 
 /// Emits the items of definitions in one scope, whose module is `depth` levels below the hidden root.
 pub(super) fn items(cx: &Cx<'_>, depth: usize, ids: &[DefId]) -> Vec<TokenStream> {
-    let emitted = ids.iter().filter(|id| cx.paths.external.emitted(**id));
+    let emitted = ids.iter().filter(|id| cx.paths.external.is_emitted(**id));
     emitted.map(|id| definition(cx, depth, cx.model.def(*id))).collect()
 }
 
 fn definition(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
-    work::step();
+    work::count_step();
     let item = match &def.kind {
         DefKind::Module(_) => return module(cx, depth, def),
         DefKind::Interface(body) => return interface(cx, depth, def, body.flavour),
@@ -182,7 +185,7 @@ fn scope_module(cx: &Cx<'_>, def: &Def, inside: Vec<TokenStream>) -> TokenStream
         return TokenStream::new();
     }
     let name = &cx.paths.names[def.id].module;
-    let docs = doc(&Docs::default(), &format!("What `{}` declares inside.", cx.model.scoped_name(def.id)));
+    let docs = doc(&Docs::default(), &format!("The items that `{}` declares.", cx.model.scoped_name(def.id)));
     quote!(#docs pub mod #name { #(#inside)* })
 }
 
@@ -219,14 +222,14 @@ fn interface(cx: &Cx<'_>, depth: usize, def: &Def, flavour: Flavour) -> TokenStr
     let mut inside = items(cx, depth + 1, cx.model.children(def.id));
     for method in &cx.methods[&def.id] {
         inside.push(errors::error_enum(cx, depth + 1, method));
-        inside.push(errors::reply_struct(cx, depth + 1, method));
+        inside.push(errors::result_struct(cx, depth + 1, method));
     }
     inside.push(inherited_names(cx, depth + 1, def));
     let scope = scope_module(cx, def, inside);
     quote!(#reference #typed #described #inherent #client_trait #client_impls #servant #operations #handlers #scope #hidden)
 }
 
-/// Re-exports names of the bases' modules: the scope rules make them names of this interface.
+/// Emits re-exports of names in the modules of the bases, because they are names of this interface too.
 fn inherited_names(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let bases = cx.model.all_bases(def.id);
     let all: Vec<(DefId, Ident)> = bases.iter().flat_map(|base| module_names(cx, *base)).collect();
@@ -237,7 +240,7 @@ fn inherited_names(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let mut counts: HashMap<&Ident, usize> = HashMap::new();
     all.iter().for_each(|(_, name)| *counts.entry(name).or_default() += 1);
     let uses = all.iter().filter_map(|(id, name)| {
-        work::step();
+        work::count_step();
         // A name that two bases declare is ambiguous, so it is not re-exported.
         if own.contains(name) || counts.get(name).is_some_and(|count| *count > 1) {
             return None;
@@ -254,7 +257,7 @@ fn module_names(cx: &Cx<'_>, interface: DefId) -> Vec<(DefId, Ident)> {
     let mut names: Vec<(DefId, Ident)> =
         children.flat_map(|id| cx.exported_names(*id).into_iter().map(|name| (*id, name))).collect();
     for method in &cx.methods[&interface] {
-        let derived = method.error.iter().chain(&method.reply);
+        let derived = method.error_enum.iter().chain(&method.result_struct);
         names.extend(derived.map(|name| (method.def, name.ident())));
     }
     names
@@ -263,8 +266,8 @@ fn module_names(cx: &Cx<'_>, interface: DefId) -> Vec<(DefId, Ident)> {
 fn typedef(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let names = &cx.paths.names[def.id];
     let span = cx.model.rust_span(def.span);
-    let v1 = &cx.v1;
-    let u: Use = cx.mapping.alias(def.id);
+    let rt = &cx.runtime_path;
+    let u: TypeUse = cx.mapping.alias(def.id);
     let docs = doc(&def.docs, &format!("IDL `{}`.", cx.model.describe(u.ty)));
     if let Some(interface) = alias_of_interface(cx.model, def.id) {
         let scope = cx.paths.scope_path(depth, interface);
@@ -287,8 +290,8 @@ fn typedef(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let item = names.item.at(span);
     let ty = match cx.model.ty(u.ty) {
         // Whether a reference can be nil depends on each use of the typedef.
-        Type::Object => quote!(#v1::ObjectRef),
-        Type::ValueBase => quote!(#v1::ValueBase),
+        Type::Object => quote!(#rt::ObjectRef),
+        Type::ValueBase => quote!(#rt::ValueBase),
         Type::Named(alias) if cx.model.is_reference(u.ty) || cx.model.is_value(u.ty) => {
             cx.paths.item(depth, *alias)
         }
@@ -301,7 +304,7 @@ fn constant(cx: &Cx<'_>, depth: usize, def: &Def, constant: &Const) -> TokenStre
     let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
     let ty = match cx.model.stripped(constant.ty) {
         Type::String(_) | Type::WString(_) => quote!(&'static ::core::primitive::str),
-        _ => cx.ty(depth, Use::plain(constant.ty)),
+        _ => cx.ty(depth, TypeUse::plain(constant.ty)),
     };
     let value = cx.typed_value(depth, constant.ty, &constant.value);
     let docs = cx.item_docs(def, "constant");

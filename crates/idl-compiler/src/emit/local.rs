@@ -1,4 +1,4 @@
-//! Local interfaces, whose objects are called without an ORB and never leave the process; native types.
+//! Local interfaces, whose objects are called without an ORB and never leave the process. Native types.
 //!
 //! A local interface has the same traits as any other, with the operations of its bases. The reference is an
 //! `Arc` of the object-safe form of the servant trait. It does not convert to the reference of a base that is
@@ -22,7 +22,7 @@ pub(super) fn native(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
 }
 
 pub(super) fn local_reference(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let name = &cx.paths.names[def.id].reference;
     let item = name.at(cx.model.rust_span(def.span));
     let path = cx.paths.reference(depth, def.id);
@@ -35,7 +35,7 @@ pub(super) fn local_reference(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStre
     let argument = format_ident!("__zorb_reference");
     let clones = reference::clone_conversions(&path, &argument);
     let derived = bases.iter().map(|base| reference::derived_conversions(&path, base, &argument));
-    let encoded = quote!(::core::result::Result<(), #v1::EncodeError>);
+    let encoded = quote!(::core::result::Result<(), #rt::EncodeError>);
     quote! {
         #docs
         #[derive(::core::clone::Clone)]
@@ -63,7 +63,7 @@ pub(super) fn local_reference(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStre
             }
         }
 
-        impl #v1::LocalReference for #path {
+        impl #rt::LocalReference for #path {
             const REPOSITORY_ID: &'static ::core::primitive::str = #id;
 
             type Local = dyn #hidden::Local;
@@ -77,35 +77,35 @@ pub(super) fn local_reference(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStre
             }
         }
 
-        impl #v1::Nilable for #path {
+        impl #rt::Nilable for #path {
             const MIN_SIZE: ::core::primitive::usize = 1;
 
-            fn encode_some(&self, _: &mut #v1::Encoder) -> #encoded {
-                #v1::not_sent()
+            fn encode_some(&self, _: &mut #rt::Encoder) -> #encoded {
+                #rt::not_sent()
             }
 
-            fn encode_nil(_: &mut #v1::Encoder) -> #encoded {
-                #v1::not_sent()
+            fn encode_nil(_: &mut #rt::Encoder) -> #encoded {
+                #rt::not_sent()
             }
 
             fn decode_nilable(
-                __zorb_d: &mut #v1::Decoder<'_>,
-            ) -> ::core::result::Result<::core::option::Option<Self>, #v1::DecodeError> {
-                #v1::not_received(__zorb_d)
+                __zorb_d: &mut #rt::Decoder<'_>,
+            ) -> ::core::result::Result<::core::option::Option<Self>, #rt::DecodeError> {
+                #rt::not_received(__zorb_d)
             }
         }
 
-        impl #v1::CdrEncode for #path {
-            fn encode(&self, _: &mut #v1::Encoder) -> #encoded {
-                #v1::not_sent()
+        impl #rt::CdrEncode for #path {
+            fn encode(&self, _: &mut #rt::Encoder) -> #encoded {
+                #rt::not_sent()
             }
         }
 
-        impl #v1::CdrDecode for #path {
+        impl #rt::CdrDecode for #path {
             const MIN_SIZE: ::core::primitive::usize = 1;
 
-            fn decode(__zorb_d: &mut #v1::Decoder<'_>) -> ::core::result::Result<Self, #v1::DecodeError> {
-                #v1::not_received(__zorb_d)
+            fn decode(__zorb_d: &mut #rt::Decoder<'_>) -> ::core::result::Result<Self, #rt::DecodeError> {
+                #rt::not_received(__zorb_d)
             }
         }
 
@@ -114,7 +114,7 @@ pub(super) fn local_reference(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStre
         #(
             impl ::core::convert::From<#path> for #bases {
                 fn from(__zorb_reference: #path) -> Self {
-                    <#bases as #v1::LocalReference>::from_local(__zorb_reference.object)
+                    <#bases as #rt::LocalReference>::from_local(__zorb_reference.object)
                 }
             }
 
@@ -123,9 +123,9 @@ pub(super) fn local_reference(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStre
     }
 }
 
-/// Emits the hidden module (`depth` modules deep): calls, the object-safe trait and the object.
+/// Emits the hidden module, which is `depth` modules deep: calls, the object-safe trait and the object.
 pub(super) fn hidden_local_module(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let name = cx.paths.hidden_name(def.id);
     let servant = cx.paths.servant(depth, def.id);
     let methods = lineage.iter().flat_map(|owner| &cx.methods[owner]);
@@ -150,7 +150,7 @@ pub(super) fn hidden_local_module(cx: &Cx<'_>, depth: usize, def: &Def, lineage:
 
             #local_impls
 
-            impl<S: #servant> #v1::LocalObject for Skeleton<S> {
+            impl<S: #servant> #rt::LocalObject for Skeleton<S> {
                 #local
 
                 fn servant(&self) -> &dyn ::core::any::Any {

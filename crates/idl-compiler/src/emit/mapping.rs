@@ -1,9 +1,9 @@
-//! Decisions about the Rust form of IDL types. The other modules emit the Rust for them.
+//! Decisions about the Rust form of IDL types. Other modules emit the code for the chosen forms.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use super::forms::{ArrayForm, Form, MAX_INLINE_BYTES, Passing, SeqForm, Use};
+use super::forms::{ArrayForm, Form, MAX_INLINE_BYTES, Passing, SeqForm, TypeUse};
 use super::options::{Options, matches_name};
 use crate::model::{
     Annotations, Bounds, ConstValue, Def, DefId, DefKind, Member, Model, Primitive, Type, TypeId,
@@ -17,13 +17,14 @@ pub(super) struct Mapping<'a> {
     caches: Caches,
 }
 
-/// Cached properties of definitions, without which nested structs could need exponential time.
+/// Cached properties of definitions. If they were not cached, nested structs could take exponential time.
 #[derive(Default)]
 struct Caches {
     /// The size that [`Mapping::measured_size`] returns.
     sizes: Cache<u64>,
-    fixed: Cache<bool>,
-    defaults: Cache<bool>,
+    /// Whether a struct has a layout that is known at compile time.
+    is_fixed: Cache<bool>,
+    has_default: Cache<bool>,
 }
 
 /// The cached values of one property, by definition.
@@ -32,7 +33,7 @@ pub(super) struct Cache<T>(RefCell<HashMap<DefId, T>>);
 
 impl<T: Copy> Cache<T> {
     pub(super) fn get_or_compute(&self, id: DefId, compute: impl FnOnce() -> T) -> T {
-        work::step();
+        work::count_step();
         let cached = self.0.borrow().get(&id).copied();
         cached.unwrap_or_else(|| {
             let value = compute();
@@ -61,7 +62,7 @@ impl<'a> Mapping<'a> {
         }
     }
 
-    pub(super) fn passing(&self, u: Use) -> Passing {
+    pub(super) fn passing(&self, u: TypeUse) -> Passing {
         let plain = |form| Passing { form, bound: None };
         match self.model.stripped(u.ty) {
             Type::Primitive(_) | Type::Fixed { .. } => plain(Form::Value),
@@ -85,7 +86,7 @@ impl<'a> Mapping<'a> {
         }
     }
 
-    pub(super) fn is_native(&self, u: Use) -> bool {
+    pub(super) fn is_native(&self, u: TypeUse) -> bool {
         match self.model.stripped(u.ty) {
             Type::Named(def) => matches!(self.model.def(*def).kind, DefKind::Native),
             _ => false,
@@ -93,7 +94,7 @@ impl<'a> Mapping<'a> {
     }
 
     /// Returns whether the client's method takes any type that converts to the type of this parameter.
-    pub(super) fn is_converted_by_client(&self, u: Use, inout: bool) -> bool {
+    pub(super) fn is_converted_by_client(&self, u: TypeUse, inout: bool) -> bool {
         let Passing { form, bound } = self.passing(u);
         match form {
             Form::WStr => !inout,
@@ -102,13 +103,13 @@ impl<'a> Mapping<'a> {
         }
     }
 
-    pub(super) fn use_of(&self, ty: TypeId, annotations: &Annotations, scoped: &str) -> Use {
+    pub(super) fn use_of(&self, ty: TypeId, annotations: &Annotations, scoped: &str) -> TypeUse {
         let listed = self.options.non_nil.iter().any(|pattern| matches_name(pattern, scoped));
         let bounds = self.model.bounds(annotations, ty);
         let range = bounds.and_then(|Bounds { min, max }| {
             Some((self.bound_as_integer(ty, &min)?, self.bound_as_integer(ty, &max)?))
         });
-        Use { range, ..Use::of(ty, listed || annotations.has("non_nil")) }
+        TypeUse { range, ..TypeUse::of(ty, listed || annotations.has("non_nil")) }
     }
 
     pub(super) fn seq_form(&self, element: TypeId) -> SeqForm {
@@ -127,7 +128,8 @@ impl<'a> Mapping<'a> {
         matches!(def.kind, DefKind::Struct(_)) && def.annotations.has("zero_copy")
     }
 
-    /// Returns the layout of any struct whose memory layout is that of CDR: sequences can be views of it.
+    /// Returns the layout of a struct whose memory layout is that of CDR, unless it is `@zero_copy`. A
+    /// servant can view the elements of a sequence of such structs in the received message.
     pub(super) fn view_layout(&self, id: DefId) -> Option<ZeroCopyLayout> {
         let DefKind::Struct(_) = &self.model.def(id).kind else { return None };
         let fixed = self.model.all_struct_members(id).iter().all(|member| self.is_fixed_member(member));
@@ -150,7 +152,7 @@ impl<'a> Mapping<'a> {
         dims.iter().fold(self.measured_size(element), |size, dim| size.saturating_mul(u64::from(*dim)))
     }
 
-    /// Returns the size of a type that decides whether an array of it is stored inline. It is the same on
+    /// Returns a size in bytes that decides whether an array of this type is stored inline. It is the same on
     /// every target, and independent of the codec. The size of a basic type is its size in CDR. The size of
     /// strings, sequences, references and large arrays is 24, and that of a union is the size of its largest
     /// member plus 8.
@@ -161,7 +163,7 @@ impl<'a> Mapping<'a> {
             Type::String(_) | Type::WString(_) | Type::Sequence { .. } | Type::Object => HANDLE_SIZE,
             Type::Any | Type::TypeCode | Type::ValueBase | Type::Map { .. } => HANDLE_SIZE,
             Type::Fixed { .. } => 16,
-            // The element size is computed once. Otherwise each level of arrays would double the work.
+            // The element size is computed only once, because each level of arrays would double the work.
             Type::Array { element, dims } => match self.inline_size(*element, dims) {
                 size if size <= MAX_INLINE_BYTES => size,
                 _ => HANDLE_SIZE,
@@ -173,7 +175,7 @@ impl<'a> Mapping<'a> {
                         .zero_copy_layout(*def)
                         .map_or(HANDLE_SIZE, |layout| layout.size as u64);
                 }
-                // Lazy, because values may contain themselves.
+                // The sizes are computed only when needed, because value types may contain themselves.
                 let sizes = || self.model.member_types(*def).into_iter().map(|ty| self.measured_size(ty));
                 match &self.model.def(*def).kind {
                     DefKind::Enum(_) => 4,
@@ -196,7 +198,7 @@ impl<'a> Mapping<'a> {
             Type::Named(def) => match &self.model.def(*def).kind {
                 DefKind::Enum(_) => true,
                 DefKind::Struct(_) if self.is_zero_copy(*def) => true,
-                DefKind::Struct(_) => self.caches.fixed.get_or_compute(*def, || {
+                DefKind::Struct(_) => self.caches.is_fixed.get_or_compute(*def, || {
                     let members = self.model.all_struct_members(*def);
                     !members.is_empty() && members.iter().all(|member| self.is_fixed_member(member))
                 }),
@@ -211,20 +213,20 @@ impl<'a> Mapping<'a> {
         self.model.is_plain(member) && self.is_fixed(member.ty)
     }
 
-    /// Returns whether the Rust type has a default: not if it is or contains a reference never nil.
-    pub(super) fn has_default(&self, u: Use) -> bool {
+    /// Returns whether the Rust type has a default value. Types with a reference that is never nil have none.
+    pub(super) fn has_default(&self, u: TypeUse) -> bool {
         let (ty, non_nil) = self.strip(u);
         match self.model.ty(ty) {
             _ if u.optional => true,
             _ if self.model.is_reference(ty) => !non_nil,
-            Type::Array { element, .. } => self.has_default(Use::of(*element, non_nil)),
+            Type::Array { element, .. } => self.has_default(TypeUse::of(*element, non_nil)),
             Type::Named(def) => self.def_has_default(*def),
             _ => true,
         }
     }
 
     pub(super) fn def_has_default(&self, id: DefId) -> bool {
-        self.caches.defaults.get_or_compute(id, || self.compute_def_default(id))
+        self.caches.has_default.get_or_compute(id, || self.compute_def_default(id))
     }
 
     fn compute_def_default(&self, id: DefId) -> bool {
@@ -241,9 +243,9 @@ impl<'a> Mapping<'a> {
         }
     }
 
-    /// Resolves all typedefs. Returns the type, and whether references in it are never nil. For a reference,
-    /// its use determines this. For the elements of a sequence or array, the typedef does.
-    pub(super) fn strip(&self, u: Use) -> (TypeId, bool) {
+    /// Resolves all typedefs. Returns the type, and whether references in it are never nil. If the type is a
+    /// reference, its use determines this. If it is a sequence or array, the last typedef does.
+    pub(super) fn strip(&self, u: TypeUse) -> (TypeId, bool) {
         let (mut ty, mut non_nil) = (u.ty, u.non_nil);
         if self.model.is_reference(ty) {
             return (self.model.strip(ty), non_nil);
@@ -256,19 +258,19 @@ impl<'a> Mapping<'a> {
         (ty, non_nil)
     }
 
-    pub(super) fn alias(&self, id: DefId) -> Use {
+    pub(super) fn alias(&self, id: DefId) -> TypeUse {
         let def = self.model.def(id);
         let ty = self.model.typedef(id).map_or(TypeId(0), |alias| alias.ty);
         self.use_of(ty, &def.annotations, &self.model.scoped_name(id))
     }
 
-    pub(super) fn member(&self, id: DefId, member: &Member) -> Use {
+    pub(super) fn member(&self, id: DefId, member: &Member) -> TypeUse {
         let scoped = format!("{}::{}", self.model.scoped_name(id), member.name);
         let optional = member.annotations.is_optional();
-        Use { optional, ..self.use_of(member.ty, &member.annotations, &scoped) }
+        TypeUse { optional, ..self.use_of(member.ty, &member.annotations, &scoped) }
     }
 
-    /// Returns a bound as an integer: a number, or the digits of a decimal number, or the bits of a float.
+    /// Returns a bound as an integer: the bits of a floating-point number, or the digits of any other number.
     fn bound_as_integer(&self, ty: TypeId, value: &ConstValue) -> Option<i128> {
         match (value, self.model.stripped(ty)) {
             (ConstValue::Integer(value), _) => Some(*value),
@@ -297,7 +299,7 @@ impl<'a> Mapping<'a> {
         is_abstract || self.model.is_value(ty)
     }
 
-    pub(super) fn box_content(&self, def: &Def, ty: TypeId) -> Use {
+    pub(super) fn box_content(&self, def: &Def, ty: TypeId) -> TypeUse {
         self.use_of(ty, &def.annotations, &self.model.scoped_name(def.id))
     }
 

@@ -3,14 +3,14 @@
 use proc_macro2::{Ident, Span, TokenStream};
 
 use super::docs::doc_and;
-use super::forms::Use;
+use super::forms::TypeUse;
 use super::ident::RustName;
 use crate::model::{DefId, Direction, Docs};
 
 /// One method: an operation, or the get or set operation of an attribute.
 pub(super) struct Method {
     pub(super) owner: DefId,
-    /// The operation or attribute; for a factory the value type.
+    /// The operation or attribute, or the value type of a factory.
     pub(super) def: DefId,
     /// The operation name in requests.
     pub(super) wire_name: String,
@@ -19,17 +19,17 @@ pub(super) struct Method {
     pub(super) oneway: bool,
     pub(super) params: Vec<Parameter>,
     pub(super) results: Vec<ResultValue>,
-    /// `@stream`: the result is sent while it is produced.
+    /// True for `@stream`: the result is sent while it is produced.
     pub(super) streams_result: bool,
     /// The patterns of the context properties that are sent after the arguments.
     pub(super) context: Vec<String>,
     pub(super) raises: Vec<DefId>,
-    /// Any other user exception can be raised as well.
+    /// True if any other user exception can be raised too.
     pub(super) raises_any: bool,
     /// The name of the error type in the owner's module, if there are exceptions.
-    pub(super) error: Option<RustName>,
+    pub(super) error_enum: Option<RustName>,
     /// The name of the result struct in the owner's module, if the results are too many for a tuple.
-    pub(super) reply: Option<RustName>,
+    pub(super) result_struct: Option<RustName>,
     pub(super) docs: Docs,
     /// The declaration in IDL.
     pub(super) idl: String,
@@ -39,16 +39,16 @@ pub(super) struct Parameter {
     pub(super) name: RustName,
     pub(super) idl_name: String,
     pub(super) span: Span,
-    pub(super) ty: Use,
+    pub(super) ty: TypeUse,
     pub(super) direction: Direction,
-    /// `@stream`: the bytes are received incrementally.
+    /// True for `@stream`: the argument is received incrementally.
     pub(super) is_stream: bool,
 }
 
 pub(super) struct ResultValue {
     /// The name of the field in the result struct.
     pub(super) name: RustName,
-    pub(super) ty: Use,
+    pub(super) ty: TypeUse,
     pub(super) description: String,
 }
 

@@ -3,7 +3,7 @@
 use super::cx::Cx;
 use super::ident::RustName;
 use super::method::{Method, Parameter, ResultValue};
-use super::names::{FactoryNames, MAX_TUPLE};
+use super::names::{FactoryNames, MAX_TUPLE_LEN};
 use crate::model::{Def, DefId, DefKind, Direction, Factory, Operation, Param};
 
 /// Returns the operations and attributes that an interface or value type declares itself.
@@ -33,20 +33,24 @@ fn methods_of(cx: &Cx<'_>, owner: DefId, def: &Def) -> Vec<Method> {
                 context: Vec::new(),
                 raises: raises.to_vec(),
                 raises_any: false,
-                error: (!raises.is_empty()).then(|| error.clone()),
-                reply: None,
+                error_enum: (!raises.is_empty()).then(|| error.clone()),
+                result_struct: None,
                 docs: def.docs.clone(),
                 idl: idl.clone(),
             };
             let mut get =
-                method(format!("_get_{}", def.name), &names.item, &attribute.get_raises, &names.error);
+                method(format!("_get_{}", def.name), &names.item, &attribute.get_raises, &names.error_enum);
             get.results =
                 vec![ResultValue { name: RustName::verbatim("result"), ty, description: String::new() }];
             if attribute.readonly {
                 return vec![get];
             }
-            let mut set =
-                method(format!("_set_{}", def.name), &names.setter, &attribute.set_raises, &names.set_error);
+            let mut set = method(
+                format!("_set_{}", def.name),
+                &names.setter,
+                &attribute.set_raises,
+                &names.set_error_enum,
+            );
             set.params = vec![Parameter {
                 name: RustName::verbatim("value"),
                 idl_name: "value".to_owned(),
@@ -74,7 +78,7 @@ fn operation(cx: &Cx<'_>, owner: DefId, def: &Def, operation: &Operation) -> Met
             name = name.underscored();
         }
         let ty = cx.mapping.use_of(ty, &def.annotations, &scoped);
-        results.push(ResultValue { name, ty, description: "The value returned.".to_owned() });
+        results.push(ResultValue { name, ty, description: "The returned value.".to_owned() });
     }
     let outs = params.iter().filter(|param| param.direction != Direction::In);
     results.extend(outs.map(|param| {
@@ -90,8 +94,8 @@ fn operation(cx: &Cx<'_>, owner: DefId, def: &Def, operation: &Operation) -> Met
         oneway: operation.oneway,
         raises: operation.raises.clone(),
         raises_any: operation.raises_any,
-        error: (operation.raises_any || !operation.raises.is_empty()).then(|| names.error.clone()),
-        reply: (results.len() > MAX_TUPLE).then(|| names.reply.clone()),
+        error_enum: (operation.raises_any || !operation.raises.is_empty()).then(|| names.error_enum.clone()),
+        result_struct: (results.len() > MAX_TUPLE_LEN).then(|| names.result_struct.clone()),
         params,
         results,
         streams_result: def.annotations.has("stream"),
@@ -127,8 +131,8 @@ pub(super) fn factory(cx: &Cx<'_>, owner: &Def, factory: &Factory, names: &Facto
         oneway: false,
         raises: factory.raises.clone(),
         raises_any: false,
-        error: (!factory.raises.is_empty()).then(|| names.error.clone()),
-        reply: None,
+        error_enum: (!factory.raises.is_empty()).then(|| names.error_enum.clone()),
+        result_struct: None,
         params: params.collect(),
         results: Vec::new(),
         streams_result: false,

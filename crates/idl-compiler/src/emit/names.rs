@@ -1,9 +1,9 @@
 //! The Rust names of the output, which are determined before anything is emitted.
 //!
 //! Names in the IDL have priority. If two of them are the same in Rust, the later one in the IDL gets a
-//! trailing underscore, with a warning, unless the user chose it with `rename` or `@rust_name`. Derived names
-//! (`AccountRef`, `WithdrawError`, the module of an interface) are changed if they clash with names in the
-//! IDL.
+//! trailing underscore, with a warning. If the user chose the later name with `rename` or `@rust_name`, this
+//! is an error instead. Derived names (`AccountRef`, `WithdrawError`, the module of an interface) are changed
+//! if they clash with names in the IDL.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -40,10 +40,10 @@ pub(super) struct DefNames {
     /// For a value type: the names of the factories in order.
     pub(super) factories: Vec<FactoryNames>,
     /// For an operation or attribute: the error type, if it raises exceptions.
-    pub(super) error: RustName,
+    pub(super) error_enum: RustName,
     /// For an attribute: the error type of its set operation.
-    pub(super) set_error: RustName,
-    pub(super) reply: RustName,
+    pub(super) set_error_enum: RustName,
+    pub(super) result_struct: RustName,
     /// For a typedef: the function that returns its type code.
     pub(super) type_code: RustName,
     pub(super) setter: RustName,
@@ -56,7 +56,7 @@ pub(super) struct DefNames {
 #[derive(Clone, Debug)]
 pub(super) struct FactoryNames {
     pub(super) item: RustName,
-    pub(super) error: RustName,
+    pub(super) error_enum: RustName,
     pub(super) params: Vec<RustName>,
 }
 
@@ -72,10 +72,10 @@ impl std::ops::Index<DefId> for Names {
 }
 
 /// Maximum number of values that an operation returns as a tuple.
-pub(super) const MAX_TUPLE: usize = 3;
+pub(super) const MAX_TUPLE_LEN: usize = 3;
 
 impl Names {
-    /// Determines all names. Clashes of names from the user are `problems`, other changes `warnings`.
+    /// Determines all names. Clashes of chosen names are `problems`, and other changed names are `warnings`.
     pub(super) fn new(
         model: &Model,
         options: &Options,
@@ -101,11 +101,11 @@ enum Namespace {
     Values,
 }
 
-/// The names in one Rust scope, with the location and name of the IDL item; `None` for derived names.
+/// The names in one Rust scope, with the location and name of the IDL item, or `None` for derived names.
 #[derive(Default)]
 struct UsedNames {
     names: HashMap<(Namespace, RustName), Option<(Span, String)>>,
-    /// Changed names are not reported, because the Rust of the scope is not part of the output.
+    /// True if changed names are not reported, because the scope is not part of the output.
     is_silent: bool,
 }
 
@@ -120,8 +120,12 @@ struct Namer<'a> {
     chosen: HashSet<DefId>,
 }
 
-/// A Rust name, and whether it was chosen by `rename` or `@rust_name`.
-struct Chosen(RustName, bool);
+/// The Rust name for an IDL item, before clashes are resolved.
+struct ProposedName {
+    name: RustName,
+    /// True if the user chose the name with `rename`, `@rust_name` or the path of an external definition.
+    is_chosen: bool,
+}
 
 impl Namer<'_> {
     /// Determines the names of the definitions in one IDL scope, which is one Rust module.
@@ -131,7 +135,7 @@ impl Namer<'_> {
         let mut taken = [UsedNames { is_silent: true, ..UsedNames::default() }, UsedNames::default()];
         for &id in ids {
             let def = model.def(id);
-            let taken = &mut taken[usize::from(self.external.emitted(id))];
+            let taken = &mut taken[usize::from(self.external.is_emitted(id))];
             let case = match def.kind {
                 DefKind::Module(_) | DefKind::Operation(_) | DefKind::Attribute(_) => Case::Snake,
                 DefKind::Const(_) => Case::Shouty,
@@ -139,19 +143,21 @@ impl Namer<'_> {
             };
             let scoped = model.scoped_name(id);
             let item = match self.external.name(id) {
-                Some(name) => Chosen(RustName::verbatim(name.trim_start_matches("r#")), true),
-                None => self.rename(&scoped, &def.name, case, &def.annotations),
+                Some(name) => {
+                    ProposedName { name: RustName::verbatim(name.trim_start_matches("r#")), is_chosen: true }
+                }
+                None => self.propose(&scoped, &def.name, case, &def.annotations),
             };
-            if item.1 {
+            if item.is_chosen {
                 self.chosen.insert(id);
             }
-            let item = self.claim(taken, spaces(def), item, def.span, &scoped);
+            let item = self.claim(taken, namespaces(def), item, def.span, &scoped);
             let names = &mut self.names[id.index()];
             names.scope = Rc::clone(path);
             names.item = item;
         }
         for &id in ids {
-            self.derive_names(model.def(id), &mut taken[usize::from(self.external.emitted(id))]);
+            self.derive_names(model.def(id), &mut taken[usize::from(self.external.is_emitted(id))]);
         }
         for &id in ids {
             let children = model.children(id);
@@ -170,12 +176,12 @@ impl Namer<'_> {
     fn name_factories(&mut self, def: &Def, taken: &mut UsedNames) {
         let Some(value) = self.model.value(def.id) else { return };
         let scoped = self.model.scoped_name(def.id);
-        let is_silent = !self.external.emitted(def.id);
+        let is_silent = !self.external.is_emitted(def.id);
         let mut methods = UsedNames { is_silent, ..UsedNames::default() };
         let mut all = Vec::with_capacity(value.factories.len());
         for factory in &value.factories {
             let full = format!("{scoped}::{}", factory.name);
-            let item = self.rename(&full, &factory.name, Case::Snake, &factory.annotations);
+            let item = self.propose(&full, &factory.name, Case::Snake, &factory.annotations);
             let item = self.claim(&mut methods, &[Namespace::Values], item, factory.span, &full);
             let camel = RustName::convert(item.as_str().trim_end_matches('_'), Case::Camel);
             let error = match factory.raises.is_empty() {
@@ -186,10 +192,10 @@ impl Namer<'_> {
             let mut params = Vec::with_capacity(factory.params.len());
             for param in &factory.params {
                 let full = format!("{full}::{}", param.name);
-                let name = self.rename(&full, &param.name, Case::Snake, &param.annotations);
+                let name = self.propose(&full, &param.name, Case::Snake, &param.annotations);
                 params.push(self.claim(&mut names, &[Namespace::Values], name, param.span, &full));
             }
-            all.push(FactoryNames { item, error, params });
+            all.push(FactoryNames { item, error_enum: error, params });
         }
         self.names[def.id.index()].factories = all;
     }
@@ -220,20 +226,20 @@ impl Namer<'_> {
             DefKind::Operation(operation) => {
                 let camel = RustName::convert(&stem, Case::Camel);
                 if operation.raises_any || !operation.raises.is_empty() {
-                    names.error = taken.derive_error(camel.as_str());
+                    names.error_enum = taken.derive_error(camel.as_str());
                 }
                 let outs = operation.params.iter().filter(|p| p.direction != Direction::In).count();
-                if outs + usize::from(operation.result.is_some()) > MAX_TUPLE {
-                    names.reply = taken.derive(&format!("{camel}Reply"));
+                if outs + usize::from(operation.result.is_some()) > MAX_TUPLE_LEN {
+                    names.result_struct = taken.derive(&format!("{camel}Reply"));
                 }
             }
             DefKind::Attribute(attribute) => {
                 let camel = RustName::convert(&stem, Case::Camel);
                 if !attribute.get_raises.is_empty() {
-                    names.error = taken.derive_error(camel.as_str());
+                    names.error_enum = taken.derive_error(camel.as_str());
                 }
                 if !attribute.set_raises.is_empty() {
-                    names.set_error = taken.derive_error(&format!("Set{camel}"));
+                    names.set_error_enum = taken.derive_error(&format!("Set{camel}"));
                 }
                 names.setter = RustName::verbatim(&format!("set_{stem}"));
             }
@@ -259,20 +265,21 @@ impl Namer<'_> {
             _ => return,
         };
         let scope = self.model.scoped_name(def.id);
-        let mut taken = UsedNames { is_silent: !self.external.emitted(def.id), ..UsedNames::default() };
+        let mut taken = UsedNames { is_silent: !self.external.is_emitted(def.id), ..UsedNames::default() };
         for base in self.model.struct_bases(def.id) {
             let base_scope = self.model.scoped_name(base);
             let members = self.model.structure(base).map_or(&[][..], |body| &body.members);
             let named = self.names[base.index()].members.clone();
             for (member, rust) in members.iter().zip(named) {
                 let full = format!("{base_scope}::{}", member.name);
-                self.claim(&mut taken, &[Namespace::Values], Chosen(rust, true), member.span, &full);
+                let rust = ProposedName { name: rust, is_chosen: true };
+                self.claim(&mut taken, &[Namespace::Values], rust, member.span, &full);
             }
         }
         let mut members = Vec::new();
         for Part(name, annotations, span) in parts(def) {
             let full = format!("{scope}::{name}");
-            let rust = self.rename(&full, name, case, annotations);
+            let rust = self.propose(&full, name, case, annotations);
             members.push(self.claim(&mut taken, &[Namespace::Values], rust, span, &full));
         }
         if let DefKind::Bitset(_) = def.kind {
@@ -285,7 +292,7 @@ impl Namer<'_> {
         self.names[def.id.index()].members = members;
     }
 
-    /// Changes names of a bitset's fields such that no two fields have a method of the same name.
+    /// Changes field names of a bitset such that the methods of all fields, and other methods, are distinct.
     fn separate_accessors(&mut self, def: &Def, members: &mut [RustName]) {
         let Some(body) = self.model.bitset(def.id) else { return };
         let mut taken: HashSet<String> = ["bits", "from_bits"].map(str::to_owned).into();
@@ -297,11 +304,11 @@ impl Namer<'_> {
             let is_taken = |name: &RustName| accessor_names(name).iter().any(|method| taken.contains(method));
             *name = name.clone().until_free(is_taken);
             taken.extend(accessor_names(name));
-            if *name != before && self.external.emitted(def.id) {
+            if *name != before && self.external.is_emitted(def.id) {
                 let field_name = field.name.as_deref().unwrap_or_default();
                 let scoped = format!("{}::{field_name}", self.model.scoped_name(def.id));
                 let message = format!(
-                    "field `{scoped}` is `{name}` in Rust, since a method `{before}` is there that every bitset has or another field brings"
+                    "field `{scoped}` is `{name}` in Rust, because methods for `{before}` would clash with other methods of the bitset"
                 );
                 self.warnings.push(
                     Diagnostic::warning("rust-name-clash", field.span, message).help(rename_help(&scoped)),
@@ -325,7 +332,7 @@ impl Namer<'_> {
                 let name = if is_setter { &mut names.setter } else { &mut names.item };
                 let before = name.clone();
                 // The names of external definitions cannot be changed.
-                let is_ours = self.external.emitted(def.id) || !self.external.emitted(interface.id);
+                let is_ours = self.external.is_emitted(def.id) || !self.external.is_emitted(interface.id);
                 if is_ours && taken.contains_key(&before) && !self.chosen.contains(&def.id) {
                     *name = before.clone().until_free(|name| taken.contains_key(name));
                 }
@@ -334,7 +341,7 @@ impl Namer<'_> {
                 taken.entry(name.clone()).or_insert((def, what.clone()));
                 let Some((earlier, earlier_what)) = clash else { continue };
                 // For an external interface, clashes are reported where its Rust is emitted.
-                if !self.external.emitted(interface.id) {
+                if !self.external.is_emitted(interface.id) {
                     continue;
                 }
                 let (span, help) = (def.span, rename_help(&scoped));
@@ -344,7 +351,7 @@ impl Namer<'_> {
                     self.problems.push(error.and(earlier.span, "the other one").help(help));
                 } else {
                     let message =
-                        format!("{what} is the Rust method `{name}`, since {earlier_what} is `{before}`");
+                        format!("{what} is the Rust method `{name}`, because {earlier_what} is `{before}`");
                     let warning = Diagnostic::warning("rust-name-clash", span, message);
                     self.warnings.push(warning.and(earlier.span, "the other one").help(help));
                 }
@@ -353,62 +360,63 @@ impl Namer<'_> {
     }
 
     /// Returns the Rust name of an IDL item: the name that the user chose, or else the converted name.
-    fn rename(&mut self, scoped: &str, idl: &str, case: Case, annotations: &Annotations) -> Chosen {
+    fn propose(&mut self, scoped: &str, idl: &str, case: Case, annotations: &Annotations) -> ProposedName {
         if let Some((_, name)) =
             self.options.rename.iter().find(|(idl, _)| idl.trim_start_matches("::") == scoped)
         {
-            return Chosen(RustName::verbatim(name), true);
+            return ProposedName { name: RustName::verbatim(name), is_chosen: true };
         }
-        let converted = Chosen(RustName::convert(idl, case), false);
+        let converted = ProposedName { name: RustName::convert(idl, case), is_chosen: false };
         let Some(annotation) = annotations.get("rust_name") else { return converted };
         if let [arg] = annotation.args.as_slice()
             && let AnnotationValue::Const(ConstValue::String(name)) | AnnotationValue::Name(name) = &arg.value
             && is_identifier(name)
         {
-            return Chosen(RustName::verbatim(name), true);
+            return ProposedName { name: RustName::verbatim(name), is_chosen: true };
         }
         self.problems.push(
-            Diagnostic::error("rust-name", annotation.span, "`@rust_name` takes one Rust identifier")
+            Diagnostic::error("rust-name", annotation.span, "`@rust_name` requires one Rust identifier")
                 .help("write it as `@rust_name(\"assign_a\")`"),
         );
         converted
     }
 
-    /// Adds the name of an IDL item to a scope. If the name is already used, appends underscores.
+    /// Adds the name of an IDL item to a scope. If the name is already used, appends underscores, or reports
+    /// an error if the user chose the name.
     fn claim(
         &mut self,
         taken: &mut UsedNames,
         spaces: &[Namespace],
-        Chosen(name, chosen): Chosen,
+        ProposedName { name, is_chosen }: ProposedName,
         span: Span,
         scoped: &str,
     ) -> RustName {
         let (mut free, mut clash) = (name.clone(), None);
-        work::step();
+        work::count_step();
         while let Some(earlier) = spaces.iter().find_map(|space| taken.conflicting(*space, &free, span)) {
             clash.get_or_insert_with(|| earlier.clone());
-            if chosen {
+            if is_chosen {
                 break;
             }
-            work::step();
+            work::count_step();
             free = free.underscored();
         }
         for space in spaces {
             taken.names.entry((*space, free.clone())).or_insert_with(|| Some((span, scoped.to_owned())));
         }
         if let Some((earlier, other)) = clash.filter(|_| !taken.is_silent) {
-            let found = match chosen {
+            let found = match is_chosen {
                 true => {
                     let message = format!("`{other}` and `{scoped}` both become `{name}` in Rust");
                     Diagnostic::error("rust-name-clash", span, message)
                 }
                 false => {
-                    let message = format!("`{scoped}` is `{free}` in Rust, since `{other}` is `{name}`");
+                    let message = format!("`{scoped}` is `{free}` in Rust, because `{other}` is `{name}`");
                     Diagnostic::warning("rust-name-clash", span, message)
                 }
             };
             let found = found.and(earlier, "the other one").help(rename_help(scoped));
-            if chosen { self.problems.push(found) } else { self.warnings.push(found) }
+            if is_chosen { self.problems.push(found) } else { self.warnings.push(found) }
         }
         free
     }
@@ -426,7 +434,7 @@ impl UsedNames {
         name
     }
 
-    /// Adds the name of an error type. A type of the IDL may have the usual name.
+    /// Adds the name of an error type: `WithdrawError`, or `WithdrawRaises` if that is already used.
     fn derive_error(&mut self, stem: &str) -> RustName {
         let usual = RustName::verbatim(&format!("{stem}Error"));
         let is_used = self.has(Namespace::Types, &usual);
@@ -482,7 +490,7 @@ fn parts(def: &Def) -> Vec<Part<'_>> {
 }
 
 /// Returns the namespaces that contain the item of a definition.
-fn spaces(def: &Def) -> &'static [Namespace] {
+fn namespaces(def: &Def) -> &'static [Namespace] {
     match &def.kind {
         DefKind::Operation(_) | DefKind::Attribute(_) => &[],
         DefKind::Const(_) => &[Namespace::Values],
@@ -503,7 +511,7 @@ pub(super) fn alias_of_interface(model: &Model, id: DefId) -> Option<DefId> {
     }
 }
 
-/// Returns the items that can be renamed: definitions, members, enumerators, cases, parameters.
+/// Returns the scoped names of all items that can be renamed: definitions, their parts, and factories.
 pub(super) fn renamable_names(model: &Model) -> HashSet<String> {
     let mut known = HashSet::new();
     for def in model.defs() {
@@ -521,6 +529,6 @@ pub(super) fn renamable_names(model: &Model) -> HashSet<String> {
 
 fn rename_help(scoped: &str) -> String {
     format!(
-        "give one another Rust name: `rename(\"{scoped}\" = \"...\")` in the macro, or `@rust_name(\"...\")` before it"
+        "choose a Rust name: `rename(\"{scoped}\" = \"...\")` in the macro, or `@rust_name(\"...\")` before the declaration"
     )
 }

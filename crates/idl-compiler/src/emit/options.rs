@@ -18,34 +18,33 @@ use crate::model::{Def, DefId, DefKind, Flavour, Model, ValueModifier};
 pub struct Options {
     /// Path of the runtime crate, by default `::zorb`. It must not start with `self` or `super`.
     pub runtime: TokenStream,
-    /// Rust names that replace the converted ones: scoped IDL name, Rust name. Members, enumerators and
-    /// parameters are named relative to their owner (`M::S::member`, `M::I::op::parameter`).
+    /// Rust names that replace the converted ones: pairs of a scoped IDL name and a Rust name. The scoped
+    /// name of a member, enumerator or parameter starts with that of its owner, such as `M::S::member`.
     pub rename: Vec<(String, String)>,
     /// References that are never nil: patterns of members, parameters, operations, attributes and typedefs.
     pub non_nil: Vec<String>,
-    /// Locations of the Rust of included definitions: the scoped name of a module or definition (`::` for
-    /// all), and its Rust path. These definitions are not emitted, regardless of
-    /// [`Options::include_policy`]. The last segment of the path of a definition is its Rust name.
+    /// The Rust paths of included definitions: pairs of the scoped name of a module or definition (`::` for
+    /// all) and its Rust path, which ends with the Rust name of a definition. No code is emitted for them,
+    /// regardless of [`Options::include_policy`]. An entry for a native type gives its Rust type.
     pub external: Vec<(String, TokenStream)>,
     /// The treatment of other included definitions.
     pub include_policy: IncludePolicy,
-    /// Traits that structs, exceptions, unions and enums derive in addition to the default ones: patterns of
-    /// types (`*` for all), and the paths of the derive macros. Traits that a type has already are not
-    /// derived again.
+    /// Traits that types derive in addition to the default ones: pairs of a pattern of types (`*` for all)
+    /// and the path of a derive macro. Traits that a type already implements are not derived again.
     pub derive: Vec<(String, TokenStream)>,
     /// Methods that servants need not implement: patterns of interfaces, operations and attributes (`*` for
-    /// all). By default they raise `NO_IMPLEMENT` (completion No), so that servers still compile after an
-    /// operation was added.
+    /// all). Their default bodies raise `NO_IMPLEMENT` (completion No), so that servers still compile after
+    /// an operation was added.
     pub default_bodies: Vec<String>,
     /// Interfaces whose references get `sendc_` methods, and for which a trait of reply handlers is emitted:
     /// patterns of interfaces (`*` for all).
     pub ami: Vec<String>,
-    /// Types that the interpreter marshals, as with `@interpretive`: patterns of structs, exceptions, unions
-    /// and enums (`*` for all). A pattern of an interface applies to the types of the parameters and results
-    /// in its calls. Types that cannot be interpreted are ignored.
+    /// Types that the interpreter of the runtime marshals, as with `@interpretive`: patterns of structs,
+    /// exceptions, unions and enums (`*` for all). A pattern of an interface applies to the types of the
+    /// parameters and results in its calls. Types that cannot be interpreted are ignored.
     pub interpretive: Vec<String>,
-    /// Types that are interpreted for a number of uses and then compiled, as with `@adaptive`: patterns, and
-    /// numbers of uses, at least 1.
+    /// Types that the interpreter marshals for a number of uses, and generated code afterwards, as with
+    /// `@adaptive`: pairs of a pattern and the number of uses, which is at least 1.
     pub adaptive: Vec<(String, u32)>,
     /// Name of a function that returns the use counts of all adaptive types.
     pub uses: Option<String>,
@@ -57,7 +56,7 @@ pub enum IncludePolicy {
     /// They are emitted like all others.
     #[default]
     Compile,
-    /// They are not emitted. Those that other definitions use need an entry of [`Options::external`].
+    /// No code is emitted for them. If they are used, they need an entry of [`Options::external`].
     Extern,
 }
 
@@ -94,7 +93,7 @@ pub enum OptionProblem {
     UnmatchedDefaultBody(usize),
     /// The pattern of [`Options::ami`] at this index matches no interface that can have handlers.
     UnmatchedAmi(usize),
-    /// The pattern of [`Options::interpretive`] at this index matches nothing to interpret.
+    /// The pattern of [`Options::interpretive`] at this index matches no type or interface.
     UnmatchedInterpretive(usize),
     /// The pattern of [`Options::adaptive`] at this index matches no struct, exception, union or enum.
     UnmatchedAdaptive(usize),
@@ -194,10 +193,10 @@ impl Options {
             _ => (!matches_any(pattern, is_type)).then_some(OptionProblem::UnmatchedAdaptive(index)),
         });
         let invalid_name = self.uses.as_ref().filter(|name| !ident::is_identifier(name));
-        let hybrid = interpretive.chain(adaptive).chain(invalid_name.map(|_| OptionProblem::InvalidUsesName));
+        let modes = interpretive.chain(adaptive).chain(invalid_name.map(|_| OptionProblem::InvalidUsesName));
         let relative = is_relative(&self.runtime).then_some(OptionProblem::RelativeRuntime);
         let renamed = self.rename.iter().enumerate().filter_map(check);
-        renamed.chain(external).chain(derive).chain(bodies).chain(ami).chain(hybrid).chain(relative).collect()
+        renamed.chain(external).chain(derive).chain(bodies).chain(ami).chain(modes).chain(relative).collect()
     }
 
     pub(super) fn has_handlers(&self, model: &Model, id: DefId) -> bool {
@@ -205,7 +204,7 @@ impl Options {
     }
 }
 
-/// Returns whether a pattern names the definition or the one that it is a member of.
+/// Returns whether a pattern matches a definition, or the interface or value type that contains it.
 pub(super) fn covers(model: &Model, pattern: &str, id: DefId) -> bool {
     let is_owner = |owner: &DefId| model.interface(*owner).is_some() || model.value(*owner).is_some();
     let owner = model.def(id).parent.filter(is_owner);
@@ -216,14 +215,15 @@ pub(super) fn is_relative(path: &TokenStream) -> bool {
     matches!(path.clone().into_iter().next(), Some(TokenTree::Ident(word)) if word == "self" || word == "super")
 }
 
-/// Returns a path of the user for code `up` modules further in: `self` and `super` are adjusted.
+/// Returns a path from the options for code that is `up` modules below the module that contains the output. A
+/// path that starts with `self` or `super` is adjusted.
 pub(super) fn relative_path(path: &TokenStream, up: usize) -> TokenStream {
     if up == 0 || !is_relative(path) {
         return path.clone();
     }
     let supers = std::iter::repeat_n(quote!(super), up);
     let mut rest = path.clone().into_iter().peekable();
-    // `self` is the user's module.
+    // `self` is the module that contains the output.
     if rest.next_if(|tree| matches!(tree, TokenTree::Ident(word) if word == "self")).is_some() {
         let rest: TokenStream = rest.collect();
         return quote!(#(#supers)::* #rest);
@@ -240,7 +240,7 @@ pub(super) fn matches_name(pattern: &str, scoped: &str) -> bool {
     }
 }
 
-/// Returns whether derives apply to definitions of this kind.
+/// Returns whether [`Options::derive`] applies to definitions of this kind.
 fn derives(kind: &DefKind) -> bool {
     match kind {
         DefKind::Struct(_) | DefKind::Exception(_) | DefKind::Union(_) | DefKind::Enum(_) => true,
@@ -250,7 +250,7 @@ fn derives(kind: &DefKind) -> bool {
     }
 }
 
-/// Derive macros with the modules of their traits: full paths, as the IDL may use the same names.
+/// Standard derive macros with the modules of their traits, because full paths are emitted.
 const STANDARD_DERIVES: &[(&str, &str)] = &[
     ("Clone", "clone"),
     ("Copy", "marker"),

@@ -4,9 +4,10 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use super::cx::Cx;
-use super::forms::{Form, Passing, SeqForm, Side, Use};
+use super::forms::{Form, Passing, SeqForm, Side, TypeUse};
 use crate::model::{DefId, Type};
 
+/// The types of a `@stream` result.
 pub(super) struct ResultStream {
     /// The type that a servant returns.
     pub(super) source: TokenStream,
@@ -15,7 +16,7 @@ pub(super) struct ResultStream {
 }
 
 impl Cx<'_> {
-    pub(super) fn in_type(&self, depth: usize, u: Use, side: Side) -> TokenStream {
+    pub(super) fn in_type(&self, depth: usize, u: TypeUse, side: Side) -> TokenStream {
         let Passing { form, bound } = self.mapping.passing(u);
         let lifetime = (side == Side::Local).then(|| quote!('l));
         let (stripped, non_nil) = self.mapping.strip(u);
@@ -23,26 +24,26 @@ impl Cx<'_> {
             (Form::Value, _) => self.ty(depth, u),
             (Form::Str, _) => quote!(&#lifetime ::core::primitive::str),
             (Form::WStr, _) => {
-                let v1 = &self.v1;
+                let rt = &self.runtime_path;
                 let lifetime = match side {
                     Side::Client => quote!('w),
                     Side::Local => quote!('l),
                     Side::Call | Side::Servant => quote!('_),
                 };
-                into(quote!(#v1::WStr<#lifetime>), side)
+                convertible_type(quote!(#rt::WStr<#lifetime>), side)
             }
             (Form::Shared, Type::Sequence { element, .. }) if bound.is_some() => {
-                into(self.sequence(depth, Use::of(*element, non_nil)), side)
+                convertible_type(self.sequence(depth, TypeUse::of(*element, non_nil)), side)
             }
             (Form::Slice, Type::Sequence { element, .. }) => {
-                let item = self.ty(depth, Use::of(*element, non_nil));
+                let item = self.ty(depth, TypeUse::of(*element, non_nil));
                 quote!(&#lifetime [#item])
             }
             (Form::Boxed, Type::Array { element, dims }) => {
-                let array = self.array(depth, Use::of(*element, non_nil), dims);
+                let array = self.array(depth, TypeUse::of(*element, non_nil), dims);
                 quote!(&#lifetime #array)
             }
-            (Form::Shared | Form::Reference, _) => into(self.ty(depth, u), side),
+            (Form::Shared | Form::Reference, _) => convertible_type(self.ty(depth, u), side),
             _ => {
                 let ty = self.ty(depth, u);
                 quote!(&#lifetime #ty)
@@ -50,65 +51,65 @@ impl Cx<'_> {
         }
     }
 
-    pub(super) fn stream_type(&self, depth: usize, u: Use, side: Side) -> TokenStream {
-        let v1 = &self.v1;
+    pub(super) fn stream_type(&self, depth: usize, u: TypeUse, side: Side) -> TokenStream {
+        let rt = &self.runtime_path;
         let item = self.streamed_element(depth, u);
         match (side, item) {
-            (Side::Client | Side::Call, None) => into(quote!(#v1::ByteSource), side),
-            (Side::Client | Side::Call, Some(item)) => into(quote!(#v1::SeqSource<#item>), side),
-            (Side::Servant | Side::Local, None) => quote!(#v1::ByteStream),
-            (Side::Servant | Side::Local, Some(item)) => quote!(#v1::SeqStream<#item>),
+            (Side::Client | Side::Call, None) => convertible_type(quote!(#rt::ByteSource), side),
+            (Side::Client | Side::Call, Some(item)) => convertible_type(quote!(#rt::SeqSource<#item>), side),
+            (Side::Servant | Side::Local, None) => quote!(#rt::ByteStream),
+            (Side::Servant | Side::Local, Some(item)) => quote!(#rt::SeqStream<#item>),
         }
     }
 
-    pub(super) fn result_stream(&self, depth: usize, u: Use) -> ResultStream {
-        let v1 = &self.v1;
+    pub(super) fn result_stream(&self, depth: usize, u: TypeUse) -> ResultStream {
+        let rt = &self.runtime_path;
         let (stripped, non_nil) = self.mapping.strip(u);
         let Type::Sequence { element, .. } = self.model.ty(stripped) else {
             let whole = self.ty(depth, u);
             return ResultStream { source: whole.clone(), stream: whole };
         };
-        let item = self.ty(depth, Use::of(*element, non_nil));
+        let item = self.ty(depth, TypeUse::of(*element, non_nil));
         let (source, stream) = match self.mapping.seq_form(*element) {
-            SeqForm::Bytes => (quote!(#v1::ByteSource), quote!(#v1::ByteStream)),
+            SeqForm::Bytes => (quote!(#rt::ByteSource), quote!(#rt::ByteStream)),
             SeqForm::Seq if matches!(self.model.stripped(*element), Type::Primitive(_)) => {
-                (quote!(#v1::SeqSource<#item>), quote!(#v1::SeqStream<#item>))
+                (quote!(#rt::SeqSource<#item>), quote!(#rt::SeqStream<#item>))
             }
-            SeqForm::Seq | SeqForm::Vec => (quote!(#v1::ItemSource<#item>), quote!(#v1::ItemStream<#item>)),
+            SeqForm::Seq | SeqForm::Vec => (quote!(#rt::ItemSource<#item>), quote!(#rt::ItemStream<#item>)),
         };
         ResultStream { source, stream }
     }
 
-    /// Returns the type of the elements of a `@stream` parameter; `None` for bytes.
-    pub(super) fn streamed_element(&self, depth: usize, u: Use) -> Option<TokenStream> {
+    /// Returns the type of the elements of a `@stream` parameter, or `None` if they are bytes.
+    pub(super) fn streamed_element(&self, depth: usize, u: TypeUse) -> Option<TokenStream> {
         match self.model.stripped(u.ty) {
             Type::Sequence { element, .. } if self.mapping.seq_form(*element) != SeqForm::Bytes => {
-                Some(self.ty(depth, Use::of(*element, false)))
+                Some(self.ty(depth, TypeUse::of(*element, false)))
             }
             _ => None,
         }
     }
 
     /// Returns the type of an `inout` parameter, which is owned.
-    pub(super) fn inout_type(&self, depth: usize, u: Use, side: Side) -> TokenStream {
+    pub(super) fn inout_type(&self, depth: usize, u: TypeUse, side: Side) -> TokenStream {
         let ty = self.ty(depth, u);
         let Passing { form, bound } = self.mapping.passing(u);
         match form {
-            Form::Shared | Form::Reference if bound.is_none() => into(ty, side),
+            Form::Shared | Form::Reference if bound.is_none() => convertible_type(ty, side),
             _ => ty,
         }
     }
 
-    /// Returns a `Result` that is an error if an `in` parameter is too long; `idl` is its name in messages.
-    pub(super) fn bound_check(&self, u: Use, name: &TokenStream, idl: &str) -> Option<TokenStream> {
-        let v1 = &self.v1;
+    /// Returns an expression that checks an `in` parameter with a bound. Its error contains the name `idl`.
+    pub(super) fn bound_check(&self, u: TypeUse, name: &TokenStream, idl: &str) -> Option<TokenStream> {
+        let rt = &self.runtime_path;
         let Passing { form, bound } = self.mapping.passing(u);
         let bound = Literal::u32_unsuffixed(bound?);
         let content = match form {
             Form::WStr | Form::Shared => quote!(&#name),
             _ => quote!(#name),
         };
-        Some(quote!(#v1::check_argument(#content, #bound, #idl)))
+        Some(quote!(#rt::check_argument(#content, #bound, #idl)))
     }
 
     /// Returns the statement that encodes an `in` parameter, or an `inout` one, which is owned.
@@ -116,33 +117,33 @@ impl Cx<'_> {
         &self,
         depth: usize,
         owner: DefId,
-        u: Use,
+        u: TypeUse,
         inout: bool,
         name: &TokenStream,
     ) -> TokenStream {
-        let v1 = &self.v1;
+        let rt = &self.runtime_path;
         if self.is_interpreted(owner, u) {
             let desc = self.desc(depth, u.ty);
-            return quote!(#v1::interpret(&#name, #desc, __zorb_e)?;);
+            return quote!(#rt::write_interpreted(&#name, #desc, __zorb_e)?;);
         }
         if self.mapping.is_native(u) {
-            return quote!(#v1::CdrEncode::encode(&#v1::Native(&#name), __zorb_e)?;);
+            return quote!(#rt::CdrEncode::encode(&#rt::Native(&#name), __zorb_e)?;);
         }
         match self.mapping.passing(u).form {
             Form::Str | Form::Slice | Form::Borrow | Form::Boxed if !inout => {
-                quote!(#v1::CdrEncode::encode(#name, __zorb_e)?;)
+                quote!(#rt::CdrEncode::encode(#name, __zorb_e)?;)
             }
-            _ => quote!(#v1::CdrEncode::encode(&#name, __zorb_e)?;),
+            _ => quote!(#rt::CdrEncode::encode(&#name, __zorb_e)?;),
         }
     }
 
-    pub(super) fn decoded_type(&self, depth: usize, owner: DefId, u: Use, inout: bool) -> TokenStream {
-        let v1 = &self.v1;
+    pub(super) fn decoded_type(&self, depth: usize, owner: DefId, u: TypeUse, inout: bool) -> TokenStream {
+        let rt = &self.runtime_path;
         let Passing { form, bound } = self.mapping.passing(u);
         let (stripped, non_nil) = self.mapping.strip(u);
         if self.mapping.is_native(u) {
             let ty = self.ty(depth, u);
-            return quote!(#v1::Native<#ty>);
+            return quote!(#rt::Native<#ty>);
         }
         if form == Form::Slice
             && bound.is_none()
@@ -150,16 +151,17 @@ impl Cx<'_> {
             && let Type::Sequence { element, .. } = self.model.ty(stripped)
             && let Type::Named(def) = self.model.stripped(*element)
             && self.mapping.view_layout(*def).is_some()
-            && self.hybrid.mode(*def).is_none()
-            && !self.hybrid.calls(owner)
+            && self.marshalling.mode(*def).is_none()
+            && !self.marshalling.interprets_calls(owner)
         {
-            let item = self.ty(depth, Use::of(*element, non_nil));
-            return quote!(#v1::Elements<#item>);
+            let item = self.ty(depth, TypeUse::of(*element, non_nil));
+            return quote!(#rt::Elements<#item>);
         }
         self.ty(depth, u)
     }
 
-    pub(super) fn to_servant(&self, u: Use, name: &TokenStream) -> TokenStream {
+    /// Returns the expression that passes a decoded argument to the servant.
+    pub(super) fn to_servant(&self, u: TypeUse, name: &TokenStream) -> TokenStream {
         let Passing { form, bound } = self.mapping.passing(u);
         match form {
             _ if self.mapping.is_native(u) => quote!(#name.0),
@@ -177,7 +179,7 @@ impl Cx<'_> {
 }
 
 /// Returns the type of a parameter for which a client's method takes anything that converts to `ty`.
-fn into(ty: TokenStream, side: Side) -> TokenStream {
+fn convertible_type(ty: TokenStream, side: Side) -> TokenStream {
     match side {
         Side::Client => quote!(impl ::core::convert::Into<#ty> + ::core::marker::Send),
         Side::Call | Side::Servant | Side::Local => ty,

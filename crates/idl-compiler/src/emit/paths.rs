@@ -25,7 +25,7 @@ pub(super) struct Paths<'a> {
     pub(super) output_module: Option<TokenStream>,
     /// The file-level module that is being emitted without a hidden module.
     direct_root: Cell<Option<DefId>>,
-    /// An item in the directly emitted module names an item outside of that module.
+    /// True if an item in the directly emitted module names an item outside of that module.
     names_outside_root: Cell<bool>,
 }
 
@@ -97,7 +97,7 @@ impl<'a> Paths<'a> {
         }
     }
 
-    /// Returns the file-level definition that contains a definition or is the same.
+    /// Returns the file-level definition that contains a definition, or the definition itself.
     fn file_level(&self, id: DefId) -> DefId {
         let scopes = std::iter::successors(Some(id), |id| self.model.def(*id).parent);
         scopes.last().unwrap_or(id)
@@ -123,7 +123,7 @@ impl<'a> Paths<'a> {
 
     /// Returns the path of a name in the same module as the item of `id`.
     pub(super) fn path(&self, depth: usize, id: DefId, name: &RustName) -> TokenStream {
-        work::step();
+        work::count_step();
         let scope = self.scope_path(depth, id);
         quote!(#scope::#name)
     }
@@ -141,7 +141,7 @@ impl<'a> Paths<'a> {
         self.path(depth, id, &self.names[id].operations_trait)
     }
 
-    /// Emits file-level modules without a hidden module; `None` if one names anything outside of it.
+    /// Emits file-level modules without a hidden module. Returns `None` if one names anything outside itself.
     pub(super) fn emit_direct(
         &self,
         roots: &[DefId],

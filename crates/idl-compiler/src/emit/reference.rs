@@ -8,7 +8,7 @@ use super::docs::doc_after;
 use crate::model::Def;
 
 pub(super) fn reference_type(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let name = &cx.paths.names[def.id].reference;
     let item = name.at(cx.model.rust_span(def.span));
     let path = cx.paths.reference(depth, def.id);
@@ -18,12 +18,12 @@ pub(super) fn reference_type(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStrea
     let docs = doc_after(&default, &def.docs);
     let conversions = conversions(cx, depth, def);
     let fmt = quote!(&self, __zorb_f: &mut ::core::fmt::Formatter<'_>);
-    let encoded = quote!(::core::result::Result<(), #v1::EncodeError>);
+    let encoded = quote!(::core::result::Result<(), #rt::EncodeError>);
     quote! {
         #docs
         #[derive(::core::clone::Clone, ::core::cmp::PartialEq, ::core::cmp::Eq, ::core::hash::Hash)]
         pub struct #item {
-            object: #v1::ObjectRef,
+            object: #rt::ObjectRef,
         }
 
         impl ::core::fmt::Debug for #path {
@@ -38,49 +38,49 @@ pub(super) fn reference_type(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStrea
             }
         }
 
-        impl #v1::Reference for #path {
+        impl #rt::Reference for #path {
             const REPOSITORY_ID: &'static ::core::primitive::str = #id;
 
-            fn from_object(__zorb_object: #v1::ObjectRef) -> Self {
+            fn from_object(__zorb_object: #rt::ObjectRef) -> Self {
                 Self { object: __zorb_object }
             }
 
-            fn as_object(&self) -> &#v1::ObjectRef {
+            fn as_object(&self) -> &#rt::ObjectRef {
                 &self.object
             }
         }
 
-        impl #v1::Nilable for #path {
-            const MIN_SIZE: ::core::primitive::usize = <#v1::ObjectRef as #v1::Nilable>::MIN_SIZE;
+        impl #rt::Nilable for #path {
+            const MIN_SIZE: ::core::primitive::usize = <#rt::ObjectRef as #rt::Nilable>::MIN_SIZE;
 
-            fn encode_some(&self, __zorb_e: &mut #v1::Encoder) -> #encoded {
-                #v1::CdrEncode::encode(&self.object, __zorb_e)
+            fn encode_some(&self, __zorb_e: &mut #rt::Encoder) -> #encoded {
+                #rt::CdrEncode::encode(&self.object, __zorb_e)
             }
 
-            fn encode_nil(__zorb_e: &mut #v1::Encoder) -> #encoded {
-                <#v1::ObjectRef as #v1::Nilable>::encode_nil(__zorb_e)
+            fn encode_nil(__zorb_e: &mut #rt::Encoder) -> #encoded {
+                <#rt::ObjectRef as #rt::Nilable>::encode_nil(__zorb_e)
             }
 
             fn decode_nilable(
-                __zorb_d: &mut #v1::Decoder<'_>,
-            ) -> ::core::result::Result<::core::option::Option<Self>, #v1::DecodeError> {
-                let __zorb_object = <#v1::ObjectRef as #v1::Nilable>::decode_nilable(__zorb_d)?;
-                ::core::result::Result::Ok(__zorb_object.map(<Self as #v1::Reference>::from_object))
+                __zorb_d: &mut #rt::Decoder<'_>,
+            ) -> ::core::result::Result<::core::option::Option<Self>, #rt::DecodeError> {
+                let __zorb_object = <#rt::ObjectRef as #rt::Nilable>::decode_nilable(__zorb_d)?;
+                ::core::result::Result::Ok(__zorb_object.map(<Self as #rt::Reference>::from_object))
             }
         }
 
-        impl #v1::CdrEncode for #path {
-            fn encode(&self, __zorb_e: &mut #v1::Encoder) -> #encoded {
-                #v1::CdrEncode::encode(&self.object, __zorb_e)
+        impl #rt::CdrEncode for #path {
+            fn encode(&self, __zorb_e: &mut #rt::Encoder) -> #encoded {
+                #rt::CdrEncode::encode(&self.object, __zorb_e)
             }
         }
 
-        impl #v1::CdrDecode for #path {
-            const MIN_SIZE: ::core::primitive::usize = <#v1::ObjectRef as #v1::CdrDecode>::MIN_SIZE;
+        impl #rt::CdrDecode for #path {
+            const MIN_SIZE: ::core::primitive::usize = <#rt::ObjectRef as #rt::CdrDecode>::MIN_SIZE;
 
-            fn decode(__zorb_d: &mut #v1::Decoder<'_>) -> ::core::result::Result<Self, #v1::DecodeError> {
-                let __zorb_object = <#v1::ObjectRef as #v1::CdrDecode>::decode(__zorb_d)?;
-                ::core::result::Result::Ok(<Self as #v1::Reference>::from_object(__zorb_object))
+            fn decode(__zorb_d: &mut #rt::Decoder<'_>) -> ::core::result::Result<Self, #rt::DecodeError> {
+                let __zorb_object = <#rt::ObjectRef as #rt::CdrDecode>::decode(__zorb_d)?;
+                ::core::result::Result::Ok(<Self as #rt::Reference>::from_object(__zorb_object))
             }
         }
 
@@ -88,9 +88,9 @@ pub(super) fn reference_type(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStrea
     }
 }
 
-/// Emits conversions to each base, to `ObjectRef`, and to the `Option` of these for parameters.
+/// Emits conversions to each base and to `ObjectRef`, and to an `Option` of each of them for parameters.
 fn conversions(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let path = cx.paths.reference(depth, def.id);
     let targets =
         cx.model.all_bases(def.id).into_iter().map(|base| match cx.model.is_abstract_interface(base) {
@@ -98,7 +98,7 @@ fn conversions(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
             true => (cx.paths.reference(depth, base), quote!(AbstractReference)),
         });
     let (targets, traits): (Vec<_>, Vec<_>) =
-        targets.chain([(quote!(#v1::ObjectRef), quote!(Reference))]).unzip();
+        targets.chain([(quote!(#rt::ObjectRef), quote!(Reference))]).unzip();
     let argument = format_ident!("__zorb_reference");
     let clones = clone_conversions(&path, &argument);
     let optional = targets.iter().map(|target| optional_conversions(&path, target, &argument));
@@ -108,14 +108,14 @@ fn conversions(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
         #(
             impl ::core::convert::From<#path> for #targets {
                 fn from(__zorb_reference: #path) -> Self {
-                    <#targets as #v1::#traits>::from_object(__zorb_reference.object)
+                    <#targets as #rt::#traits>::from_object(__zorb_reference.object)
                 }
             }
 
             impl ::core::convert::From<&#path> for #targets {
                 fn from(__zorb_reference: &#path) -> Self {
                     let __zorb_object = ::core::clone::Clone::clone(&__zorb_reference.object);
-                    <#targets as #v1::#traits>::from_object(__zorb_object)
+                    <#targets as #rt::#traits>::from_object(__zorb_object)
                 }
             }
 

@@ -10,7 +10,8 @@ use super::method::Method;
 use super::{client, errors};
 use crate::model::{Def, DefId};
 
-/// The number of operations that one future handles. With up to twice as many, there is only one future.
+/// The number of operations that a future handles. An interface with at most twice as many has only one
+/// future.
 const GROUP_SIZE: usize = 32;
 
 pub(super) struct Signature {
@@ -26,14 +27,14 @@ pub(super) fn servant_signature(cx: &Cx<'_>, depth: usize, method: &Method) -> S
 }
 
 pub(super) fn servant_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let names = &cx.paths.names[def.id];
     let item = names.servant.at(cx.model.rust_span(def.span));
     let path = cx.paths.servant(depth, def.id);
     let reference = cx.paths.reference(depth, def.id);
     let hidden = cx.paths.hidden_path(depth, def.id);
     let first =
-        format!("Servants of interface `{}`: what a server implements.", cx.model.scoped_name(def.id));
+        format!("The methods that servants of interface `{}` implement.", cx.model.scoped_name(def.id));
     let docs = doc_after(&first, &def.docs);
     let supers = client::super_traits(cx, def, |base| cx.paths.servant(depth, base));
     let methods = &cx.methods[&def.id];
@@ -61,19 +62,19 @@ pub(super) fn servant_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream
     });
     let skeleton = quote!(::std::sync::Arc::new(#hidden::Skeleton { servant: __zorb_servant }));
     let constructor = match cx.model.is_local_interface(def.id) {
-        // An object of an abstract interface is always an object of a derived interface.
+        // No servant is activated as an abstract interface, but only as an interface derived from it.
         false if cx.model.is_abstract_interface(def.id) => TokenStream::new(),
         false => quote! {
-            impl<S: #path> #v1::Serves<S> for #reference {
-                fn skeleton(__zorb_servant: S) -> ::std::sync::Arc<dyn #v1::Skeleton> {
+            impl<S: #path> #rt::Serves<S> for #reference {
+                fn skeleton(__zorb_servant: S) -> ::std::sync::Arc<dyn #rt::Skeleton> {
                     #skeleton
                 }
             }
         },
         true => quote! {
-            impl<S: #path> #v1::ServesLocally<S> for #reference {
+            impl<S: #path> #rt::ServesLocally<S> for #reference {
                 fn serve(__zorb_servant: S) -> Self {
-                    <Self as #v1::LocalReference>::from_local(#skeleton)
+                    <Self as #rt::LocalReference>::from_local(#skeleton)
                 }
             }
         },
@@ -108,28 +109,27 @@ fn missing_servant(cx: &Cx<'_>, def: &Def) -> TokenStream {
     quote!(#[diagnostic::on_unimplemented(message = #message, label = #label, note = #note)])
 }
 
-/// Returns the body of a method that the servant need not implement.
 fn default_body(cx: &Cx<'_>, method: &Method) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let arguments = method.arguments();
     let why = format!("this servant does not implement `{}`", method.wire_name);
     let minor = match cx.model.is_local_interface(method.owner) {
-        true => quote!(.with_minor(#v1::MinorCode::omg(8))),
+        true => quote!(.with_minor(#rt::MinorCode::omg(8))),
         false => TokenStream::new(),
     };
     quote! {
         {
             let _ = (#(#arguments,)*);
             ::core::future::ready(::core::result::Result::Err(::core::convert::From::from(
-                #v1::SystemException::no_implement()#minor.with_reason(#why)
+                #rt::SystemException::no_implement()#minor.with_reason(#why)
             )))
         }
     }
 }
 
-/// Emits the hidden module (`depth` modules deep): call functions, local trait and skeleton.
+/// Emits the hidden module, which is `depth` modules deep: call functions, local trait and skeleton.
 pub(super) fn hidden_module(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let name = cx.paths.hidden_name(def.id);
     let servant = cx.paths.servant(depth, def.id);
     let calls = cx.methods[&def.id].iter().enumerate();
@@ -159,7 +159,7 @@ pub(super) fn hidden_module(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[Def
 
             static IDS: &[&::core::primitive::str] = &[#(#ids),*];
 
-            impl<S: #servant> #v1::Skeleton for Skeleton<S> {
+            impl<S: #servant> #rt::Skeleton for Skeleton<S> {
                 fn repository_ids(&self) -> &'static [&'static ::core::primitive::str] {
                     IDS
                 }
@@ -170,8 +170,8 @@ pub(super) fn hidden_module(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[Def
 
                 fn dispatch(
                     self: ::std::sync::Arc<Self>,
-                    __zorb_request: #v1::ServerRequest,
-                    __zorb_slot: &mut #v1::DispatchSlot,
+                    __zorb_request: #rt::ServerRequest,
+                    __zorb_slot: &mut #rt::DispatchSlot,
                 ) {
                     __zorb_slot.set(dispatch(self, __zorb_request));
                 }
@@ -200,7 +200,7 @@ pub(super) fn local_method(locals: impl Iterator<Item = TokenStream>) -> TokenSt
     }
 }
 
-/// Emits the list of operations with a `@stream` parameter, including inherited ones.
+/// Emits the method that lists the operations with a `@stream` parameter, including inherited ones.
 fn streamed_method(cx: &Cx<'_>, lineage: &[DefId]) -> TokenStream {
     let methods = lineage.iter().flat_map(|owner| &cx.methods[owner]);
     let streamed = methods.filter(|method| method.params.iter().any(|param| param.is_stream));
@@ -215,16 +215,16 @@ fn streamed_method(cx: &Cx<'_>, lineage: &[DefId]) -> TokenStream {
     }
 }
 
-/// Emits the method that lists the operations and their number for each interface.
+/// Emits the method that lists all operations, and how many of them each interface declares.
 fn operations_method(cx: &Cx<'_>, lineage: &[DefId]) -> Option<TokenStream> {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let counts: Vec<usize> = lineage.iter().map(|owner| cx.methods[owner].len()).collect();
     let any = counts.iter().any(|count| *count > 0);
     let counts = counts.into_iter().map(Literal::usize_unsuffixed);
     any.then(|| {
         quote! {
-            fn operations(&self) -> #v1::Operations {
-                #v1::Operations { names: OPERATIONS.names(), counts: &[#(#counts),*] }
+            fn operations(&self) -> #rt::Operations {
+                #rt::Operations { names: OPERATIONS.names(), counts: &[#(#counts),*] }
             }
         }
     })
@@ -232,13 +232,13 @@ fn operations_method(cx: &Cx<'_>, lineage: &[DefId]) -> Option<TokenStream> {
 
 /// Emits the object-safe form of the servant trait, for calls within a process.
 pub(super) fn local_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let supers = client::super_traits(cx, def, |base| cx.paths.local_path(depth, def, base));
     let methods = cx.methods[&def.id].iter().map(|method| {
         let signature = local_signature(cx, depth, method);
         quote!(#signature;)
     });
-    let object = cx.model.is_local_interface(def.id).then(|| quote!(#v1::LocalObject +));
+    let object = cx.model.is_local_interface(def.id).then(|| quote!(#rt::LocalObject +));
     quote! {
         pub trait Local: #supers #object ::core::marker::Send + ::core::marker::Sync + 'static {
             #(#methods)*
@@ -247,11 +247,11 @@ pub(super) fn local_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
 }
 
 fn local_signature(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let name = &method.name;
     let parameters = cx.parameters(depth, method, Side::Local);
     let output = cx.servant_output(depth, method);
-    quote!(fn #name<'l>(&'l self, #(#parameters),*) -> #v1::LocalFuture<'l, #output>)
+    quote!(fn #name<'l>(&'l self, #(#parameters),*) -> #rt::LocalFuture<'l, #output>)
 }
 
 pub(super) fn local_impls(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
@@ -275,7 +275,7 @@ pub(super) fn local_impls(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId
 /// ones. Many operations are divided into groups of `GROUP_SIZE`, each with its own future, because rustc's
 /// work on a future grows with the square of the number of arms.
 fn dispatch(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let bound = cx.paths.servant(depth, def.id);
     let methods: Vec<&Method> = lineage.iter().flat_map(|owner| &cx.methods[owner]).collect();
     // The request is mutable only if arguments are decoded.
@@ -285,9 +285,9 @@ fn dispatch(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStr
         quote! {
             async fn #name<S: #bound>(
                 #servant,
-                #mutable __zorb_request: #v1::ServerRequest,
+                #mutable __zorb_request: #rt::ServerRequest,
                 #more
-            ) -> #v1::Outcome
+            ) -> #rt::Outcome
         }
     };
     let is_grouped = methods.len() > 2 * GROUP_SIZE;
@@ -336,7 +336,7 @@ fn dispatch(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStr
         (matched, groups)
     };
     quote! {
-        static OPERATIONS: #v1::OpTable<#count, #slots> = #v1::OpTable::new([#(#wires),*]);
+        static OPERATIONS: #rt::OpTable<#count, #slots> = #rt::OpTable::new([#(#wires),*]);
 
         #dispatch {
             let __zorb_servant = &__zorb_skeleton.servant;
@@ -351,7 +351,7 @@ fn dispatch(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStr
 }
 
 fn handle_operation(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let servant = cx.paths.servant(depth, method.owner);
     let name = &method.name;
     let decode = decode_arguments(cx, depth, method);
@@ -375,7 +375,7 @@ fn handle_operation(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
             ::core::result::Result::Ok(__zorb_r) => __zorb_request.reply_streamed(__zorb_r).await,
         },
     };
-    let failures = match &method.error {
+    let failures = match &method.error_enum {
         None => quote! {
             ::core::result::Result::Err(__zorb_x) => __zorb_request.system_exception(__zorb_x),
         },
@@ -386,7 +386,7 @@ fn handle_operation(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
             quote! {
                 #(
                     ::core::result::Result::Err(#error::#variants(__zorb_x)) => {
-                        #v1::ServerRequest::user_exception(__zorb_request, &__zorb_x)
+                        #rt::ServerRequest::user_exception(__zorb_request, &__zorb_x)
                     }
                 )*
                 #(
@@ -408,23 +408,23 @@ fn handle_operation(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
 }
 
 fn decode_arguments(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let names = method.arguments();
     if names.is_empty() {
         return TokenStream::new();
     }
-    let decode_as = |ty: TokenStream| quote!(<#ty as #v1::CdrDecode>::decode(__zorb_d));
+    let decode_as = |ty: TokenStream| quote!(<#ty as #rt::CdrDecode>::decode(__zorb_d));
     let values = method.sent().map(|param| match param.is_stream {
         true => match cx.streamed_element(depth, param.ty) {
-            Some(item) => decode_as(quote!(#v1::SeqStart<#item>)),
-            None => decode_as(quote!(#v1::StreamStart)),
+            Some(item) => decode_as(quote!(#rt::SeqStart<#item>)),
+            None => decode_as(quote!(#rt::StreamStart)),
         },
         false => {
             let ty = cx.decoded_type(depth, method.owner, param.ty, param.is_inout());
             cx.decode_value(depth, method.owner, param.ty, &ty)
         }
     });
-    let values = values.chain(method.context_name().map(|_| decode_as(quote!(#v1::Context))));
+    let values = values.chain(method.context_name().map(|_| decode_as(quote!(#rt::Context))));
     let streams = method.sent().filter(|param| param.is_stream).map(|param| {
         let name = &param.name;
         match cx.streamed_element(depth, param.ty) {
@@ -450,11 +450,11 @@ fn decode_arguments(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
 
 /// Returns the pattern that binds the results, and the closure that encodes them.
 fn encode_results(cx: &Cx<'_>, depth: usize, method: &Method) -> (TokenStream, TokenStream) {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     if method.results.is_empty() {
         return (quote!(()), quote!(|_| ::core::result::Result::Ok(())));
     }
-    let variables = method.results.iter().enumerate().map(|(index, result)| match method.reply {
+    let variables = method.results.iter().enumerate().map(|(index, result)| match method.result_struct {
         Some(_) => {
             let name = &result.name;
             quote!(__zorb_r.#name)
@@ -465,11 +465,11 @@ fn encode_results(cx: &Cx<'_>, depth: usize, method: &Method) -> (TokenStream, T
     let values = variables.iter().zip(&method.results).map(|(value, result)| {
         if cx.is_interpreted(method.owner, result.ty) {
             let desc = cx.desc(depth, result.ty.ty);
-            return quote!(#v1::interpret(&#value, #desc, __zorb_e));
+            return quote!(#rt::write_interpreted(&#value, #desc, __zorb_e));
         }
         let native = cx.mapping.is_native(result.ty);
-        let value = if native { quote!(&#v1::Native(&#value)) } else { quote!(&#value) };
-        quote!(#v1::CdrEncode::encode(#value, __zorb_e))
+        let value = if native { quote!(&#rt::Native(&#value)) } else { quote!(&#value) };
+        quote!(#rt::CdrEncode::encode(#value, __zorb_e))
     });
     let encode = quote! {
         |__zorb_e| {
@@ -478,7 +478,7 @@ fn encode_results(cx: &Cx<'_>, depth: usize, method: &Method) -> (TokenStream, T
         }
     };
     let pattern = match variables.as_slice() {
-        _ if method.reply.is_some() => quote!(__zorb_r),
+        _ if method.result_struct.is_some() => quote!(__zorb_r),
         [one] => one.clone(),
         _ => quote!((#(#variables),*)),
     };

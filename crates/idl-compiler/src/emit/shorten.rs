@@ -1,4 +1,4 @@
-//! Shortening of paths: generated code uses full paths, and code for people to read uses short ones.
+//! Shortening of the paths in skeletons, which users read and edit. All other generated code uses full paths.
 
 use std::cell::Cell;
 
@@ -41,15 +41,17 @@ pub(super) const PRELUDE: &[&str] = &[
 ];
 
 pub(super) struct Shortener {
+    /// The path of the runtime, without spaces.
     runtime: String,
     /// Names that have another meaning in the module of the code.
     taken: Vec<String>,
-    /// Whether a shortened path starts with a name of the prelude.
+    /// True if a shortened path starts with a name of the prelude.
     uses_prelude: Cell<bool>,
 }
 
 impl Shortener {
-    /// A shortener for output that names the runtime `path`, in a module where names are taken.
+    /// Creates a shortener for code in a module in which the names `taken` have another meaning. `runtime` is
+    /// the path of the runtime in the code.
     pub(super) fn new(runtime: &TokenStream, taken: Vec<String>) -> Self {
         Shortener { runtime: runtime.to_string().replace(' ', ""), taken, uses_prelude: Cell::new(false) }
     }
@@ -117,7 +119,8 @@ impl Shortener {
     }
 }
 
-/// Returns the segments of a path at the start; an absolute path starts with an empty one.
+/// Returns the segments of the path at the start of the tokens, or none if they start with anything else. The
+/// first segment of an absolute path is empty.
 fn path(trees: &[TokenTree]) -> Vec<String> {
     let is_scope = |at: usize| {
         matches!(trees.get(at), Some(TokenTree::Punct(first)) if first.as_char() == ':' && first.spacing() == Spacing::Joint)
@@ -143,7 +146,7 @@ fn path(trees: &[TokenTree]) -> Vec<String> {
     Vec::new()
 }
 
-/// Returns the `use` of the names that shortened paths need.
+/// Returns the `use` item that imports the names with which shortened paths start.
 pub(super) fn prelude(runtime: &TokenStream) -> TokenStream {
     quote!(use #runtime::prelude::*;)
 }

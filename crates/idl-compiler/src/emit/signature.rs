@@ -10,10 +10,10 @@ use crate::work;
 
 impl Cx<'_> {
     pub(super) fn parameters(&self, depth: usize, method: &Method, side: Side) -> Vec<TokenStream> {
-        work::step();
-        let v1 = &self.v1;
+        work::count_step();
+        let rt = &self.runtime_path;
         let lifetime = (side == Side::Local).then(|| quote!('l));
-        let context = method.context_name().map(|name| quote!(#name: &#lifetime #v1::Context));
+        let context = method.context_name().map(|name| quote!(#name: &#lifetime #rt::Context));
         method
             .sent()
             .map(|param| {
@@ -44,7 +44,7 @@ impl Cx<'_> {
 
     /// Returns the type of a client's results: `()`, the only result, a tuple, a struct, or a stream.
     pub(super) fn result_type(&self, depth: usize, method: &Method) -> TokenStream {
-        if let Some(reply) = &method.reply {
+        if let Some(reply) = &method.result_struct {
             return self.paths.path(depth, method.def, reply);
         }
         if let Some(result) = method.streamed_result() {
@@ -58,10 +58,10 @@ impl Cx<'_> {
     }
 
     pub(super) fn error_type(&self, depth: usize, method: &Method) -> TokenStream {
-        let v1 = &self.v1;
-        match &method.error {
+        let rt = &self.runtime_path;
+        match &method.error_enum {
             Some(error) => self.paths.method_type(depth, method, error),
-            None => quote!(#v1::SystemException),
+            None => quote!(#rt::SystemException),
         }
     }
 
@@ -70,7 +70,7 @@ impl Cx<'_> {
         quote!(::core::result::Result<#result, #error>)
     }
 
-    /// Returns the result type of a servant's method: for `@stream`, the source of the stream.
+    /// Returns the output of a servant's method. A `@stream` result is the source of the stream.
     pub(super) fn servant_output(&self, depth: usize, method: &Method) -> TokenStream {
         match method.streamed_result() {
             Some(result) => {
@@ -83,8 +83,8 @@ impl Cx<'_> {
     }
 
     pub(super) fn servant_future(&self, output: &TokenStream) -> TokenStream {
-        let v1 = &self.v1;
-        quote!(impl #v1::ServantFuture<Output = #output> + ::core::marker::Send)
+        let rt = &self.runtime_path;
+        quote!(impl #rt::ServantFuture<Output = #output> + ::core::marker::Send)
     }
 
     pub(super) fn future(&self, depth: usize, method: &Method) -> TokenStream {

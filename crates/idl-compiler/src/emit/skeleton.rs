@@ -1,4 +1,4 @@
-//! Initial servants: an implementation of each servant trait, in which every method raises `NO_IMPLEMENT`.
+//! Skeletons: servants for the user to complete, in which every method raises `NO_IMPLEMENT`.
 //!
 //! The signatures are those of the traits: [`servant::servant_signature`] creates both.
 
@@ -17,14 +17,14 @@ use super::{context, servant};
 use crate::diagnostic::Diagnostics;
 use crate::model::{Def, DefId, Flavour, Interface, Model};
 
-/// The options of a skeleton.
+/// The options for the servants to generate.
 #[derive(Clone, Debug, Default)]
-pub struct Skeleton {
+pub struct SkeletonOptions {
     /// The module of the Rust code that is generated from the IDL, such as `crate::idl`. By default, the
     /// skeleton is in the same module.
     pub module: Option<TokenStream>,
-    /// The interfaces: scoped names, or prefixes of names and `*`. By default all interfaces of the input
-    /// files, and none of the files that these include.
+    /// The interfaces that get a servant: scoped names, or prefixes followed by `*`. If empty, these are all
+    /// interfaces that the input files declare themselves, without those of included files.
     pub interfaces: Vec<String>,
 }
 
@@ -32,11 +32,15 @@ pub struct Skeleton {
 /// interface and its bases. Every method raises `NO_IMPLEMENT`. The code compiles as it is.
 ///
 /// # Errors
-/// Those of [`emit`](super::emit), because the skeleton implements traits of its output.
-pub fn skeleton(model: &Model, options: &Options, skeleton: &Skeleton) -> Result<TokenStream, Diagnostics> {
+/// The errors of [`emit`](super::emit), because the skeleton implements traits in the output of `emit`.
+pub fn skeleton(
+    model: &Model,
+    options: &Options,
+    skeleton: &SkeletonOptions,
+) -> Result<TokenStream, Diagnostics> {
     let mut cx = context(model, options)?;
     // Code for users must not name a private module.
-    cx.v1 = options.runtime.clone();
+    cx.runtime_path = options.runtime.clone();
     cx.paths.output_module = Some(skeleton.module.clone().unwrap_or_else(|| quote!(self)));
     Ok(servants(&cx, skeleton))
 }
@@ -48,22 +52,23 @@ pub struct ServantNames {
     pub interface: String,
     /// The repository id of the interface.
     pub repository_id: String,
-    /// The path of the reference type from [`Skeleton::module`], such as `idl::bank::AccountRef`.
+    /// The path of the reference type, beginning with [`SkeletonOptions::module`], such as
+    /// `crate::idl::bank::AccountRef`.
     pub reference: String,
     /// The type of the servant (`AccountImpl`).
     pub servant: String,
-    /// The interface is local: its objects are not activated.
+    /// True if the interface is local, so that its objects are not activated.
     pub is_local: bool,
 }
 
 /// Returns the names of the servants in a skeleton, in order.
 ///
 /// # Errors
-/// Those of [`skeleton`].
+/// The errors of [`skeleton`].
 pub fn servant_names(
     model: &Model,
     options: &Options,
-    skeleton: &Skeleton,
+    skeleton: &SkeletonOptions,
 ) -> Result<Vec<ServantNames>, Diagnostics> {
     let mut cx = context(model, options)?;
     cx.paths.output_module = Some(skeleton.module.clone().unwrap_or_else(|| quote!(self)));
@@ -93,21 +98,21 @@ pub fn served_interfaces<'m>(model: &'m Model, patterns: &[String]) -> Vec<&'m D
     served.filter(is_selected).collect()
 }
 
-fn servants(cx: &Cx<'_>, skeleton: &Skeleton) -> TokenStream {
+fn servants(cx: &Cx<'_>, skeleton: &SkeletonOptions) -> TokenStream {
     let interfaces = served_interfaces(cx.model, &skeleton.interfaces);
     let names = type_names(cx, &interfaces);
     let servants = interfaces.iter().zip(&names).map(|(def, name)| servant_skeleton(cx, def, name));
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let code = quote! {
         #(#servants)*
 
-        #[doc = " What an operation answers that is not written yet."]
-        fn not_written() -> #v1::SystemException {
-            #v1::SystemException::no_implement()
+        #[doc = " The error of operations that are not implemented yet."]
+        fn not_implemented() -> #rt::SystemException {
+            #rt::SystemException::no_implement()
         }
     };
     let code = if interfaces.is_empty() { TokenStream::new() } else { code };
-    // In the module of the IDL's Rust, the names of the IDL have priority.
+    // In the module of the generated code, shortened paths must not start with a name of the IDL.
     let taken = match skeleton.module {
         None => {
             let exported = cx.model.roots().iter().flat_map(|id| cx.exported_names(*id));
@@ -173,9 +178,9 @@ fn method_skeleton(cx: &Cx<'_>, method: &Method) -> TokenStream {
     let docs = format!(" IDL: `{}`", method.idl);
     let arguments = method.arguments();
     let unused = (!arguments.is_empty()).then(|| quote!(let _ = (#(#arguments,)*);));
-    let error = match &method.error {
-        Some(_) => quote!(not_written().into()),
-        None => quote!(not_written()),
+    let error = match &method.error_enum {
+        Some(_) => quote!(not_implemented().into()),
+        None => quote!(not_implemented()),
     };
     quote! {
         #[doc = #docs]

@@ -1,4 +1,4 @@
-//! Definitions of standard files. The Rust of some is in the runtime crate, and others have no Rust.
+//! Definitions of the standard IDL files. The runtime has the Rust code for some. For others, there is none.
 
 use std::collections::HashSet;
 
@@ -9,10 +9,10 @@ use super::external::{find_entry, used_definitions};
 use super::options::Options;
 use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, DefKind, Model};
-use crate::standard::{StandardFile, has_rust};
+use crate::standard::{StandardFile, has_rust_code};
 
-/// Sets the locations of definitions from included standard files to the runtime crate, except those that an
-/// entry specifies. Returns the definitions without Rust, which are not emitted.
+/// Sets the locations of definitions from included standard files to the runtime crate, unless an entry of
+/// [`Options::external`] specifies them. Returns the definitions without Rust code, which are not emitted.
 pub(super) fn locate_standard(
     model: &Model,
     options: &Options,
@@ -23,7 +23,7 @@ pub(super) fn locate_standard(
     if !model.sources().has_standard() {
         return internal;
     }
-    // A module is emitted if anything in it is. Only entries specify native types.
+    // Modules have no location of their own. The location of a native type can only come from an entry.
     let has_location = |id: DefId| !matches!(model.def(id).kind, DefKind::Module(_) | DefKind::Native);
     let standard: Vec<(DefId, &StandardFile)> = model
         .defs()
@@ -31,7 +31,7 @@ pub(super) fn locate_standard(
         .filter(|def| has_location(def.id) && find_entry(model, options, def.id).is_none())
         .filter_map(|def| Some((def.id, file_of(model, def.id)?)))
         .collect();
-    // A definition that uses another one without Rust has no Rust either.
+    // A definition that uses another one without Rust code has no Rust code either.
     loop {
         let before = internal.len();
         for (id, file) in &standard {
@@ -48,7 +48,7 @@ pub(super) fn locate_standard(
         let index = id.index();
         if internal.contains(id) {
             emitted[index] = false;
-        } else if let (true, Some(module)) = (model.is_included(*id), file.rust) {
+        } else if let (true, Some(module)) = (model.is_included(*id), file.rust_module) {
             let module = Ident::new(module, Span::call_site());
             locations[index] = Some((quote!(#runtime::#module), 1));
             emitted[index] = false;
@@ -64,19 +64,19 @@ fn file_of(model: &Model, id: DefId) -> Option<&'static StandardFile> {
     (model.def(outermost).name == file.module && outermost != id).then_some(file)
 }
 
-/// Returns whether a definition has no Rust. `internal` are the others known to have none.
+/// Returns whether a definition has no Rust code. `internal` are others that are known to have none.
 fn is_internal(model: &Model, id: DefId, file: &StandardFile, internal: &HashSet<DefId>) -> bool {
     let def = model.def(id);
     let is_native = |id: &DefId| matches!(model.def(*id).kind, DefKind::Native);
     let is_missing = |id: &DefId| internal.contains(id) || is_native(id);
-    model.is_local_interface(id) && !has_rust(&model.scoped_name(id))
-        || model.is_included(id) && file.rust.is_none()
+    model.is_local_interface(id) && !has_rust_code(&model.scoped_name(id))
+        || model.is_included(id) && file.rust_module.is_none()
         || def.parent.is_some_and(|parent| internal.contains(&parent))
         || used_definitions(model, id).iter().any(is_missing)
 }
 
-/// Returns the definitions without Rust that a definition uses. If one of them is a typedef, the result does
-/// not include the definitions that the typedef uses.
+/// Returns the definitions without Rust code that a definition uses. If one of them is a typedef, the result
+/// does not include the definitions that the typedef uses.
 pub(super) fn used_internal(model: &Model, internal: &HashSet<DefId>, user: DefId) -> Vec<DefId> {
     if internal.is_empty() {
         return Vec::new();
@@ -88,10 +88,10 @@ pub(super) fn used_internal(model: &Model, internal: &HashSet<DefId>, user: DefI
     found.into_iter().filter(|id| !inside.contains(id)).collect()
 }
 
-pub(super) fn without_rust(model: &Model, internal: DefId, user: DefId) -> Diagnostic {
+pub(super) fn missing_rust_error(model: &Model, internal: DefId, user: DefId) -> Diagnostic {
     let (name, user_name) = (model.scoped_name(internal), model.scoped_name(user));
-    let message = format!("`{user_name}` uses `{name}`, which belongs to an ORB itself and has no Rust");
+    let message = format!("`{user_name}` uses `{name}`, which is internal to ORBs and has no Rust type");
     Diagnostic::error("no-extern", model.def(user).span, message)
         .and(model.def(internal).span, "declared here")
-        .help(format!("say what it is with `extern(\"::{name}\" = ::path::Type)`, or leave it out"))
+        .help(format!("give its Rust type with `extern(\"::{name}\" = ::path::Type)`, or do not use it"))
 }

@@ -1,12 +1,12 @@
-//! `struct` and `exception`.
+//! The code for `struct` and `exception`.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use super::cx::Cx;
-use super::forms::{Traits, Use};
+use super::forms::{Traits, TypeUse};
 use super::ident::RustName;
-use super::{docs, hybrid};
+use super::{docs, interpreted};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Def, DefId, DefKind, Member, Model, ZeroCopyLayout};
 
@@ -43,11 +43,11 @@ pub(super) fn structure(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
         None => None,
     };
     let min_size = if fixed { fixed_min_size(cx) } else { struct_min_size(cx, &fields) };
-    let hybrid = hybrid::hybrid(cx, depth, def, &min_size);
+    let interpreted = interpreted::impls(cx, depth, def, &min_size);
     let element = layout.map(|layout| element(cx, depth, def, &fields, layout.size));
     let exception = matches!(def.kind, DefKind::Exception(_)).then(|| exception(cx, depth, def));
     let bases = base_conversions(cx, depth, def);
-    quote!(#declaration #default #cdr #hybrid #element #exception #bases)
+    quote!(#declaration #default #cdr #interpreted #element #exception #bases)
 }
 
 impl Cx<'_> {
@@ -64,7 +64,7 @@ impl Cx<'_> {
 fn fields(cx: &Cx<'_>, depth: usize, def: &Def) -> Vec<Field> {
     let zero_copy = cx.mapping.is_zero_copy(def.id);
     let field = |(owner, member, name): (DefId, &Member, &RustName)| {
-        let u: Use = cx.mapping.member(owner, member);
+        let u: TypeUse = cx.mapping.member(owner, member);
         let name = name.at(cx.model.rust_span(member.span));
         Field {
             name: quote!(#name),
@@ -98,7 +98,7 @@ fn base_conversions(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
         let unused = members.is_empty().then(|| quote!(let _ = __zorb_derived;));
         quote! {
             impl ::core::convert::From<#path> for #of {
-                /// The members of the base.
+                /// Returns the members of the base.
                 fn from(__zorb_derived: #path) -> Self {
                     #unused
                     Self { #(#members: __zorb_derived.#members,)* #padding }
@@ -111,7 +111,7 @@ fn base_conversions(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
 
 /// Returns the fields with explicit padding between them, so that the compiler adds none.
 fn with_padding(cx: &Cx<'_>, def: &Def, fields: Vec<Field>, layout: &ZeroCopyLayout) -> Vec<Field> {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let taken: Vec<&RustName> = cx.named_members(def.id).map(|(_, _, name)| name).collect();
     // No converted name begins with an underscore, but a name from `@rust_name` can.
     let mut names =
@@ -125,7 +125,7 @@ fn with_padding(cx: &Cx<'_>, def: &Def, fields: Vec<Field>, layout: &ZeroCopyLay
             let text = format!(" Padding before `{}`.", field.name);
             all.push(Field {
                 name: quote!(#name),
-                ty: quote!(#v1::Pad<#bytes>),
+                ty: quote!(#rt::Pad<#bytes>),
                 default: quote!(::core::default::Default::default()),
                 docs: quote!(#[doc = #text]),
                 optional: false,
@@ -145,7 +145,7 @@ fn struct_declaration(
     zero_copy: bool,
     viewed: bool,
 ) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
     let kind = if matches!(def.kind, DefKind::Exception(_)) { "exception" } else { "struct" };
     let docs = cx.item_docs(def, kind);
@@ -153,10 +153,10 @@ fn struct_declaration(
         cx.model.is_hashable_def(def.id).then(|| quote!(#[derive(::core::cmp::Eq, ::core::hash::Hash)]));
     let derives = cx.derives(depth, def, cx.mapping.default_derives(def.id));
     let memory = (zero_copy || viewed).then(|| {
-        let path = format!("{}::zerocopy", v1.to_string().replace(' ', ""));
-        let sent = zero_copy.then(|| quote!(#[derive(#v1::zerocopy::IntoBytes)]));
+        let path = format!("{}::zerocopy", rt.to_string().replace(' ', ""));
+        let sent = zero_copy.then(|| quote!(#[derive(#rt::zerocopy::IntoBytes)]));
         quote! {
-            #[derive(#v1::zerocopy::FromBytes, #v1::zerocopy::Immutable, #v1::zerocopy::KnownLayout)]
+            #[derive(#rt::zerocopy::FromBytes, #rt::zerocopy::Immutable, #rt::zerocopy::KnownLayout)]
             #sent
             #[zerocopy(crate = #path)]
             #[repr(C)]
@@ -193,23 +193,23 @@ fn struct_default(cx: &Cx<'_>, depth: usize, def: &Def, fields: &[Field]) -> Tok
 
 /// Emits the implementation that encodes and decodes member by member.
 fn struct_cdr(cx: &Cx<'_>, depth: usize, def: &Def, fields: &[Field], traits: &Traits) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let Traits { encode: encodes, decode: decodes } = traits;
     let path = cx.paths.item(depth, def.id);
     let encode = fields.iter().map(|Field { name, optional, .. }| match optional {
-        true => quote!(#v1::encode_optional(&self.#name, __zorb_e)?;),
-        false => quote!(#v1::CdrEncode::encode(&self.#name, __zorb_e)?;),
+        true => quote!(#rt::encode_optional(&self.#name, __zorb_e)?;),
+        false => quote!(#rt::CdrEncode::encode(&self.#name, __zorb_e)?;),
     });
     let min_size = struct_min_size(cx, fields);
     let decode = fields.iter().map(|Field { name, ty, optional, .. }| match optional {
-        true => quote!(#name: #v1::decode_optional(__zorb_d)?,),
-        false => quote!(#name: <#ty as #v1::CdrDecode>::decode(__zorb_d)?,),
+        true => quote!(#name: #rt::decode_optional(__zorb_d)?,),
+        false => quote!(#name: <#ty as #rt::CdrDecode>::decode(__zorb_d)?,),
     });
     let unused = fields.is_empty().then(|| quote!(let _ = __zorb_e;));
     let unused_decoder = fields.is_empty().then(|| quote!(let _ = __zorb_d;));
     quote! {
         impl #encodes for #path {
-            fn encode(&self, __zorb_e: &mut #v1::Encoder) -> ::core::result::Result<(), #v1::EncodeError> {
+            fn encode(&self, __zorb_e: &mut #rt::Encoder) -> ::core::result::Result<(), #rt::EncodeError> {
                 #unused
                 #(#encode)*
                 ::core::result::Result::Ok(())
@@ -219,7 +219,7 @@ fn struct_cdr(cx: &Cx<'_>, depth: usize, def: &Def, fields: &[Field], traits: &T
         impl #decodes for #path {
             const MIN_SIZE: ::core::primitive::usize = #min_size;
 
-            fn decode(__zorb_d: &mut #v1::Decoder<'_>) -> ::core::result::Result<Self, #v1::DecodeError> {
+            fn decode(__zorb_d: &mut #rt::Decoder<'_>) -> ::core::result::Result<Self, #rt::DecodeError> {
                 #unused_decoder
                 ::core::result::Result::Ok(Self { #(#decode)* })
             }
@@ -228,21 +228,21 @@ fn struct_cdr(cx: &Cx<'_>, depth: usize, def: &Def, fields: &[Field], traits: &T
 }
 
 fn struct_min_size(cx: &Cx<'_>, fields: &[Field]) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let sizes = fields.iter().map(|Field { ty, optional, .. }| match optional {
-        true => quote!(#v1::OPTIONAL_MIN_SIZE),
-        false => quote!(<#ty as #v1::CdrDecode>::MIN_SIZE),
+        true => quote!(#rt::OPTIONAL_MIN_SIZE),
+        false => quote!(<#ty as #rt::CdrDecode>::MIN_SIZE),
     });
     quote!(0 #(+ #sizes)*)
 }
 
 /// Returns the minimum number of bytes of an encoded value whose type implements `FixedLayout`.
 pub(super) fn fixed_min_size(cx: &Cx<'_>) -> TokenStream {
-    let v1 = &cx.v1;
-    quote!(<Self as #v1::FixedLayout>::LAYOUT.min_size())
+    let rt = &cx.runtime_path;
+    quote!(<Self as #rt::FixedLayout>::LAYOUT.min_size())
 }
 
-/// Emits the coding of all members together, by a layout known at compile time.
+/// Emits the encoding and decoding of all members together, by a layout that is known at compile time.
 fn fixed_struct(
     cx: &Cx<'_>,
     depth: usize,
@@ -250,12 +250,12 @@ fn fixed_struct(
     fields: &[Field],
     viewed: Option<ZeroCopyLayout>,
 ) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let path = cx.paths.item(depth, def.id);
     let names: Vec<_> = fields.iter().map(|field| &field.name).collect();
     let types: Vec<_> = fields.iter().map(|field| &field.ty).collect();
     let memory = cx.mapping.is_zero_copy(def.id).then(|| memory_methods(cx));
-    // The constant is true on targets that align numbers as CDR does.
+    // `IS_VIEWABLE` is true on targets that align numbers as CDR does.
     let viewed = viewed.map(|layout| {
         let size = Literal::usize_unsuffixed(layout.size);
         let offsets = layout.fields.iter().map(|field| Literal::usize_unsuffixed(field.offset));
@@ -266,19 +266,19 @@ fn fixed_struct(
     });
     let cdr = cx.own_code(def.id).map(|traits| cdr_by_layout(cx, &path, &traits));
     quote! {
-        impl #v1::FixedLayout for #path {
-            const LAYOUT: #v1::Layout = #v1::Layout::EMPTY #(.then(<#types as #v1::FixedLayout>::LAYOUT))*;
+        impl #rt::FixedLayout for #path {
+            const LAYOUT: #rt::Layout = #rt::Layout::EMPTY #(.then(<#types as #rt::FixedLayout>::LAYOUT))*;
             #viewed
 
             #[inline(always)]
-            fn put(&self, __zorb_w: &mut #v1::FixedWriter<'_>) {
-                #(#v1::FixedLayout::put(&self.#names, __zorb_w);)*
+            fn put(&self, __zorb_w: &mut #rt::FixedWriter<'_>) {
+                #(#rt::FixedLayout::put(&self.#names, __zorb_w);)*
             }
 
             #[inline(always)]
-            fn get(__zorb_r: &mut #v1::FixedReader<'_>) -> Self {
+            fn get(__zorb_r: &mut #rt::FixedReader<'_>) -> Self {
                 Self {
-                    #(#names: <#types as #v1::FixedLayout>::get(__zorb_r),)*
+                    #(#names: <#types as #rt::FixedLayout>::get(__zorb_r),)*
                 }
             }
 
@@ -291,16 +291,16 @@ fn fixed_struct(
 
 /// Emits `CdrEncode` and `CdrDecode`, or the equivalent traits, for a type that implements `FixedLayout`.
 pub(super) fn cdr_by_layout(cx: &Cx<'_>, path: &TokenStream, traits: &Traits) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let Traits { encode: encodes, decode: decodes } = traits;
     let min_size = fixed_min_size(cx);
-    let decoded = |ty: TokenStream| quote!(::core::result::Result<#ty, #v1::DecodeError>);
+    let decoded = |ty: TokenStream| quote!(::core::result::Result<#ty, #rt::DecodeError>);
     let (one, many, array) =
         (decoded(quote!(Self)), decoded(quote!(::std::vec::Vec<Self>)), decoded(quote!([Self; N])));
     quote! {
         impl #encodes for #path {
             #[inline]
-            fn encode(&self, __zorb_e: &mut #v1::Encoder) -> ::core::result::Result<(), #v1::EncodeError> {
+            fn encode(&self, __zorb_e: &mut #rt::Encoder) -> ::core::result::Result<(), #rt::EncodeError> {
                 __zorb_e.put_fixed(self);
                 ::core::result::Result::Ok(())
             }
@@ -308,8 +308,8 @@ pub(super) fn cdr_by_layout(cx: &Cx<'_>, path: &TokenStream, traits: &Traits) ->
             #[inline]
             fn encode_slice(
                 __zorb_items: &[Self],
-                __zorb_e: &mut #v1::Encoder,
-            ) -> ::core::result::Result<(), #v1::EncodeError> {
+                __zorb_e: &mut #rt::Encoder,
+            ) -> ::core::result::Result<(), #rt::EncodeError> {
                 __zorb_e.put_fixed_slice(__zorb_items);
                 ::core::result::Result::Ok(())
             }
@@ -319,17 +319,17 @@ pub(super) fn cdr_by_layout(cx: &Cx<'_>, path: &TokenStream, traits: &Traits) ->
             const MIN_SIZE: ::core::primitive::usize = #min_size;
 
             #[inline]
-            fn decode(__zorb_d: &mut #v1::Decoder<'_>) -> #one {
+            fn decode(__zorb_d: &mut #rt::Decoder<'_>) -> #one {
                 __zorb_d.read_fixed()
             }
 
             #[inline]
-            fn decode_vec(__zorb_d: &mut #v1::Decoder<'_>, __zorb_n: ::core::primitive::usize) -> #many {
+            fn decode_vec(__zorb_d: &mut #rt::Decoder<'_>, __zorb_n: ::core::primitive::usize) -> #many {
                 __zorb_d.read_fixed_vec(__zorb_n)
             }
 
             #[inline]
-            fn decode_array<const N: ::core::primitive::usize>(__zorb_d: &mut #v1::Decoder<'_>) -> #array {
+            fn decode_array<const N: ::core::primitive::usize>(__zorb_d: &mut #rt::Decoder<'_>) -> #array {
                 __zorb_d.read_fixed()
             }
         }
@@ -338,11 +338,11 @@ pub(super) fn cdr_by_layout(cx: &Cx<'_>, path: &TokenStream, traits: &Traits) ->
 
 /// Emits the methods of `FixedLayout` that copy all elements of a sequence at once.
 fn memory_methods(cx: &Cx<'_>) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     quote! {
         #[inline(always)]
         fn run_as_bytes(__zorb_items: &[Self]) -> ::core::option::Option<&[::core::primitive::u8]> {
-            ::core::option::Option::Some(#v1::zerocopy::IntoBytes::as_bytes(__zorb_items))
+            ::core::option::Option::Some(#rt::zerocopy::IntoBytes::as_bytes(__zorb_items))
         }
 
         #[inline(always)]
@@ -350,7 +350,7 @@ fn memory_methods(cx: &Cx<'_>) -> TokenStream {
             __zorb_out: &mut ::std::vec::Vec<Self>,
             __zorb_octets: &[::core::primitive::u8],
         ) -> ::core::primitive::bool {
-            match <[Self] as #v1::zerocopy::FromBytes>::ref_from_bytes(__zorb_octets) {
+            match <[Self] as #rt::zerocopy::FromBytes>::ref_from_bytes(__zorb_octets) {
                 ::core::result::Result::Ok(__zorb_items) => {
                     __zorb_out.extend_from_slice(__zorb_items);
                     true
@@ -363,14 +363,14 @@ fn memory_methods(cx: &Cx<'_>) -> TokenStream {
         fn array_from_bytes<const N: ::core::primitive::usize>(
             __zorb_octets: &[::core::primitive::u8],
         ) -> ::core::option::Option<[Self; N]> {
-            <[Self; N] as #v1::zerocopy::FromBytes>::read_from_bytes(__zorb_octets).ok()
+            <[Self; N] as #rt::zerocopy::FromBytes>::read_from_bytes(__zorb_octets).ok()
         }
     }
 }
 
-/// Emits what makes a `@zero_copy` struct an element of `Seq`, and the proof of its layout.
+/// Emits the implementation of `Element` for a `@zero_copy` struct, and assertions about its layout.
 fn element(cx: &Cx<'_>, depth: usize, def: &Def, fields: &[Field], size: usize) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let path = cx.paths.item(depth, def.id);
     let size = Literal::usize_unsuffixed(size);
     let (names, offsets): (Vec<_>, Vec<_>) = fields
@@ -378,7 +378,7 @@ fn element(cx: &Cx<'_>, depth: usize, def: &Def, fields: &[Field], size: usize) 
         .filter_map(|field| field.offset.map(|at| (&field.name, Literal::usize_unsuffixed(at))))
         .unzip();
     quote! {
-        impl #v1::Element for #path {}
+        impl #rt::Element for #path {}
 
         const _: () = {
             ::core::assert!(::core::mem::size_of::<#path>() == #size);
@@ -388,7 +388,7 @@ fn element(cx: &Cx<'_>, depth: usize, def: &Def, fields: &[Field], size: usize) 
 }
 
 fn exception(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let path = cx.paths.item(depth, def.id);
     let id = &def.repository_id;
     let display = exception_display(cx, def);
@@ -401,7 +401,7 @@ fn exception(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
 
         impl ::std::error::Error for #path {}
 
-        impl #v1::UserException for #path {
+        impl #rt::UserException for #path {
             const REPOSITORY_ID: &'static ::core::primitive::str = #id;
         }
     }
@@ -409,7 +409,7 @@ fn exception(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
 
 /// Emits the display of an exception, such as `Bank::Broke: missing 3.5, owner "ann"`.
 fn exception_display(cx: &Cx<'_>, def: &Def) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let name = cx.model.scoped_name(def.id);
     let members = cx.model.structure(def.id).map_or(&[][..], |body| &body.members);
     let fields =
@@ -419,7 +419,7 @@ fn exception_display(cx: &Cx<'_>, def: &Def) -> TokenStream {
                 __zorb_f.write_str(#before)?;
                 // Strings in it may come from a peer, and have any length.
                 ::core::fmt::Display::fmt(
-                    &#v1::OneLine::new(&::core::format_args!("{:?}", self.#field)),
+                    &#rt::OneLine::new(&::core::format_args!("{:?}", self.#field)),
                     __zorb_f,
                 )?;
             }
@@ -431,7 +431,7 @@ fn exception_display(cx: &Cx<'_>, def: &Def) -> TokenStream {
     }
 }
 
-/// Reports large `@zero_copy` structs: outside of sequences, values are passed on the stack.
+/// Reports large `@zero_copy` structs, because values that are not in sequences are passed on the stack.
 pub(super) fn report_large(model: &Model, problems: &mut Vec<Diagnostic>) {
     for def in model.defs() {
         let Some(annotation) = def.annotations.get("zero_copy") else { continue };

@@ -37,8 +37,7 @@ fn items(file: &syn::File) -> &[syn::Item] {
     }
 }
 
-/// Returns the paths of all public items below the hidden module, without hidden ones. Methods and fields are
-/// `Type::name`.
+/// Returns the paths of all public items below the hidden module, and of their methods and fields.
 fn names(idl: &str, options: &Options) -> BTreeSet<String> {
     fn ident(scope: &str, ident: &syn::Ident) -> String {
         format!("{scope}{ident}")
@@ -92,7 +91,7 @@ fn warnings(idl: &str) -> String {
     emit(&model(idl), &Options::default()).expect("code").warnings.render(false)
 }
 
-/// Returns the type of a field or parameter, without blanks.
+/// Returns the type of a field or parameter, or the output of a method, without spaces.
 fn type_of(idl: &str, options: &Options, name: &str) -> String {
     struct Find<'a>(&'a str, Option<String>);
     impl Visit<'_> for Find<'_> {
@@ -196,13 +195,15 @@ fn modules_that_name_nothing_outside_are_not_in_a_hidden_module() {
 fn a_skeleton_has_the_signatures_of_the_servant_trait() {
     let idl = "module M { valuetype V { public long x; }; interface I { V f(in string s, inout V v); oneway void g(); }; };";
     let model = model(idl);
-    let skeleton = super::Skeleton::default();
+    let skeleton = super::SkeletonOptions::default();
     let code = super::skeleton(&model, &Options::default(), &skeleton).expect("code").to_string();
     let code = code.replace(' ', "");
     assert!(code.contains("asyncfnf(&self,s:&str,v:Option<Value<m::V>>)->Result<(Option<Value<m::V>>,Option<Value<m::V>>),SystemException>"), "{code}");
     assert!(code.contains("asyncfng(&self,)->Result<(),SystemException>"), "{code}");
-    let outside =
-        super::Skeleton { module: Some(quote::quote!(crate::idl)), interfaces: vec!["M::I".to_owned()] };
+    let outside = super::SkeletonOptions {
+        module: Some(quote::quote!(crate::idl)),
+        interfaces: vec!["M::I".to_owned()],
+    };
     let code = super::skeleton(&model, &Options::default(), &outside).expect("code").to_string();
     assert!(code.replace(' ', "").contains("implcrate::idl::m::IServantforIImpl"), "{code}");
     let names = super::servant_names(&model, &Options::default(), &outside).expect("names");
@@ -312,7 +313,7 @@ fn names_that_differ_only_in_idl_get_an_underscore_and_a_warning_with_help() {
     ] {
         let warnings = warnings(idl);
         for part in
-            [format!("`{kept}`"), format!("rename(\"{changed}\""), "_`".to_owned(), ", since".to_owned()]
+            [format!("`{kept}`"), format!("rename(\"{changed}\""), "_`".to_owned(), ", because".to_owned()]
         {
             assert!(warnings.contains(&part), "{idl}: {part}\n{warnings}");
         }
@@ -382,7 +383,7 @@ fn a_name_can_be_chosen_for_anything() {
     assert_names(annotated, &Options::default(), &["I::a", "I::set_a", "I::assign_a"]);
     let wrong = model("@rust_name(\"a b\") struct S { long x; };");
     let errors = emit(&wrong, &Options::default()).expect_err("an error").render(false);
-    assert!(errors.contains("takes one Rust identifier"), "{errors}");
+    assert!(errors.contains("requires one Rust identifier"), "{errors}");
 }
 
 #[test]
@@ -465,7 +466,7 @@ fn the_path_of_the_runtime_can_be_chosen() {
     assert!(code.contains("crate :: mine :: __private :: v1") && !code.contains(":: zorb"));
 }
 
-/// Includes `base.idl`, which has a local interface and a native type.
+/// Generates the code for `shop.idl`, which includes `base.idl`. Returns it without spaces.
 fn with_base(base: &str, shop: &str, options: &Options) -> Result<String, String> {
     let files = Memory::from_iter([("base.idl", base), ("shop.idl", shop)]);
     let model = Compiler::default().files(files).compile_files(["shop.idl"]);

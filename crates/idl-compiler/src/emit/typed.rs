@@ -16,55 +16,55 @@ use crate::model::{
 
 impl Cx<'_> {
     pub(super) fn desc(&self, depth: usize, ty: TypeId) -> TokenStream {
-        let v1 = &self.v1;
+        let rt = &self.runtime_path;
         match self.model.ty(ty) {
             Type::Primitive(primitive) => basic_desc(self, *primitive),
-            Type::String(None) => quote!(#v1::TypeDesc::STRING),
-            Type::String(Some(bound)) => quote!(&#v1::TypeDesc::String { bound: #bound }),
-            Type::WString(None) => quote!(#v1::TypeDesc::WSTRING),
-            Type::WString(Some(bound)) => quote!(&#v1::TypeDesc::WString { bound: #bound }),
+            Type::String(None) => quote!(#rt::TypeDesc::STRING),
+            Type::String(Some(bound)) => quote!(&#rt::TypeDesc::String { bound: #bound }),
+            Type::WString(None) => quote!(#rt::TypeDesc::WSTRING),
+            Type::WString(Some(bound)) => quote!(&#rt::TypeDesc::WString { bound: #bound }),
             Type::Sequence { element, bound } => {
                 let (element, bound) = (self.desc(depth, *element), bound.unwrap_or(0));
-                quote!(&#v1::TypeDesc::Sequence { element: #element, bound: #bound })
+                quote!(&#rt::TypeDesc::Sequence { element: #element, bound: #bound })
             }
             Type::Array { element, dims } => dims.iter().rev().fold(
                 self.desc(depth, *element),
-                |element, length| quote!(&#v1::TypeDesc::Array { element: #element, length: #length }),
+                |element, length| quote!(&#rt::TypeDesc::Array { element: #element, length: #length }),
             ),
-            Type::Object => quote!(#v1::TypeDesc::OBJECT),
-            Type::Any => quote!(#v1::TypeDesc::ANY),
-            Type::TypeCode => quote!(#v1::TypeDesc::TYPE_CODE),
-            Type::ValueBase => quote!(#v1::TypeDesc::VALUE_BASE),
+            Type::Object => quote!(#rt::TypeDesc::OBJECT),
+            Type::Any => quote!(#rt::TypeDesc::ANY),
+            Type::TypeCode => quote!(#rt::TypeDesc::TYPE_CODE),
+            Type::ValueBase => quote!(#rt::TypeDesc::VALUE_BASE),
             Type::Fixed { digits, scale } => {
                 let (digits, scale) = (Literal::u8_unsuffixed(*digits), Literal::u8_unsuffixed(*scale));
-                quote!(&#v1::TypeDesc::Fixed { digits: #digits, scale: #scale })
+                quote!(&#rt::TypeDesc::Fixed { digits: #digits, scale: #scale })
             }
             Type::Map { key, value, bound } => {
                 let (key, value) = (self.desc(depth, *key), self.desc(depth, *value));
                 let bound = bound.unwrap_or(0);
-                quote!(&#v1::TypeDesc::Map { key: #key, value: #value, bound: #bound })
+                quote!(&#rt::TypeDesc::Map { key: #key, value: #value, bound: #bound })
             }
             Type::Named(def) if self.model.typedef(*def).is_some() => {
                 self.paths.path(depth, *def, &self.paths.alias_constant(*def))
             }
             // The Rust type of a native type is a type of the user, which has no description.
             Type::Named(def) if matches!(self.model.def(*def).kind, DefKind::Native) => {
-                definition_desc(self, self.model.def(*def), &quote!(Opaque(#v1::TcKind::Native)))
+                definition_desc(self, self.model.def(*def), &quote!(Opaque(#rt::TcKind::Native)))
             }
             Type::Named(def) => {
                 let path = match self.model.interface(*def) {
                     Some(_) => self.paths.reference(depth, *def),
                     None => self.paths.item(depth, *def),
                 };
-                quote!(<#path as #v1::Typed>::DESC)
+                quote!(<#path as #rt::Typed>::DESC)
             }
         }
     }
 }
 
-/// Emits a type code: an implementation of `Typed`, or a typedef's constant and function.
+/// Emits the description of a type: an implementation of `Typed`, or a typedef's constant and function.
 pub(super) fn typed(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     if let DefKind::Typedef(alias) = &def.kind {
         return typed_alias(cx, depth, def, alias.ty);
     }
@@ -75,14 +75,14 @@ pub(super) fn typed(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     };
     let desc = definition_desc(cx, def, &shape);
     quote! {
-        impl #v1::Typed for #path {
-            const DESC: &'static #v1::TypeDesc = #desc;
+        impl #rt::Typed for #path {
+            const DESC: &'static #rt::TypeDesc = #desc;
         }
     }
 }
 
 fn typed_alias(cx: &Cx<'_>, depth: usize, def: &Def, ty: TypeId) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let desc = cx.desc(depth, ty);
     let desc = definition_desc(cx, def, &quote!(Alias(#desc)));
     let constant = cx.paths.alias_constant(def.id);
@@ -91,29 +91,29 @@ fn typed_alias(cx: &Cx<'_>, depth: usize, def: &Def, ty: TypeId) -> TokenStream 
     let docs = doc(&Docs::default(), &text);
     quote! {
         #[doc(hidden)]
-        pub const #constant: &#v1::TypeDesc = #desc;
+        pub const #constant: &#rt::TypeDesc = #desc;
 
         #docs
-        pub fn #function() -> #v1::TypeCode {
-            #v1::TypeCode::of_desc(#constant)
+        pub fn #function() -> #rt::TypeCode {
+            #rt::TypeCode::of_desc(#constant)
         }
     }
 }
 
 fn definition_desc(cx: &Cx<'_>, def: &Def, shape: &TokenStream) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let (id, name) = (&def.repository_id, &def.name);
     quote! {
-        &#v1::TypeDesc::Defined(|| {
-            static __ZORB_DEFINITION: #v1::Definition =
-                #v1::Definition::new(#id, #name, #v1::Shape::#shape);
+        &#rt::TypeDesc::Defined(|| {
+            static __ZORB_DEFINITION: #rt::Definition =
+                #rt::Definition::new(#id, #name, #rt::Shape::#shape);
             &__ZORB_DEFINITION
         })
     }
 }
 
 fn shape(cx: &Cx<'_>, depth: usize, def: &Def) -> Option<TokenStream> {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     Some(match &def.kind {
         DefKind::Interface(interface) => {
             let kind = described::interface_kind(cx, interface);
@@ -137,8 +137,8 @@ fn shape(cx: &Cx<'_>, depth: usize, def: &Def) -> Option<TokenStream> {
             let content = cx.desc(depth, body.ty);
             quote!(ValueBox(#content))
         }
-        DefKind::Native => quote!(Opaque(#v1::TcKind::Native)),
-        // There are no type codes of bitsets and bitmasks. They are described as aliases of their integer.
+        DefKind::Native => quote!(Opaque(#rt::TcKind::Native)),
+        // There are no type codes of bitsets and bitmasks, so they are described as aliases of integer types.
         DefKind::Bitset(_) | DefKind::Bitmask(_) => {
             let integer = basic_desc(cx, cx.model.holder_type(def.id));
             quote!(Alias(#integer))
@@ -148,16 +148,16 @@ fn shape(cx: &Cx<'_>, depth: usize, def: &Def) -> Option<TokenStream> {
 }
 
 fn basic_desc(cx: &Cx<'_>, primitive: Primitive) -> TokenStream {
-    let (v1, constant) = (&cx.v1, basic(primitive));
-    quote!(#v1::TypeDesc::#constant)
+    let (rt, constant) = (&cx.runtime_path, basic(primitive));
+    quote!(#rt::TypeDesc::#constant)
 }
 
 fn members_desc(cx: &Cx<'_>, depth: usize, members: &[&Member]) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let member = |member: &&Member| {
         let (name, desc) = (&member.name, cx.desc(depth, member.ty));
         match member.annotations.is_optional() {
-            true => quote!((#name, &#v1::TypeDesc::Sequence { element: #desc, bound: 1 })),
+            true => quote!((#name, &#rt::TypeDesc::Sequence { element: #desc, bound: 1 })),
             false => quote!((#name, #desc)),
         }
     };
@@ -184,7 +184,7 @@ fn union_shape(cx: &Cx<'_>, depth: usize, body: &Union) -> TokenStream {
 }
 
 fn value_shape(cx: &Cx<'_>, depth: usize, def: &Def, body: &Value) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let kind = if body.is_event { quote!(Event) } else { quote!(Value) };
     let modifier = match body.modifier {
         ValueModifier::Abstract => quote!(Abstract),
@@ -195,7 +195,7 @@ fn value_shape(cx: &Cx<'_>, depth: usize, def: &Def, body: &Value) -> TokenStrea
     let base = match cx.model.concrete_base(def.id) {
         Some(base) => {
             let base = cx.paths.item(depth, base);
-            quote!(::core::option::Option::Some(<#base as #v1::Typed>::DESC))
+            quote!(::core::option::Option::Some(<#base as #rt::Typed>::DESC))
         }
         None => quote!(::core::option::Option::None),
     };
@@ -205,12 +205,12 @@ fn value_shape(cx: &Cx<'_>, depth: usize, def: &Def, body: &Value) -> TokenStrea
             Visibility::Public => quote!(Public),
             Visibility::Private => quote!(Private),
         };
-        quote!((#name, #desc, #v1::Visibility::#visibility))
+        quote!((#name, #desc, #rt::Visibility::#visibility))
     });
     quote! {
         Value {
-            kind: #v1::TcKind::#kind,
-            modifier: #v1::ValueModifier::#modifier,
+            kind: #rt::TcKind::#kind,
+            modifier: #rt::ValueModifier::#modifier,
             base: #base,
             members: &[#(#members),*],
         }
@@ -262,7 +262,7 @@ mod tests {
     use crate::emit::{IncludePolicy, Options};
     use crate::{Compiler, Memory};
 
-    /// Returns the description of a definition's type, without blanks. The definition need not be emitted.
+    /// Returns the description of a definition's type, without spaces. The definition need not be emitted.
     fn typed(base: &str, idl: &str, name: &str, options: &Options) -> String {
         let files = Memory::from_iter([("base.idl", base), ("test.idl", idl)]);
         let model = Compiler::default().files(files).compile_files(["test.idl"]);
@@ -270,7 +270,7 @@ mod tests {
         let external = External::new(&model, options);
         let names = Names::new(&model, options, &external, &mut Vec::new(), &mut Vec::new());
         let mut cx = Cx::new(&model, options, Paths::new(&model, names, external));
-        cx.v1 = quote!(v1);
+        cx.runtime_path = quote!(v1);
         let def = model.def(model.find(name).expect("a definition"));
         super::typed(&cx, 0, def).to_string().replace(' ', "")
     }

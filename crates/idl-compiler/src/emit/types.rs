@@ -4,40 +4,40 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use super::cx::Cx;
-use super::forms::{ArrayForm, SeqForm, Use};
+use super::forms::{ArrayForm, SeqForm, TypeUse};
 use super::names::alias_of_interface;
 use crate::model::{ConstValue, Member, Primitive, Type, TypeId};
 use crate::work;
 
 impl Cx<'_> {
     /// Returns the Rust type of owned values: members, elements, results.
-    pub(super) fn ty(&self, depth: usize, u: Use) -> TokenStream {
-        work::step();
-        let v1 = &self.v1;
+    pub(super) fn ty(&self, depth: usize, u: TypeUse) -> TokenStream {
+        work::count_step();
+        let rt = &self.runtime_path;
         if u.optional {
-            let value = self.ty(depth, Use { optional: false, ..u });
+            let value = self.ty(depth, TypeUse { optional: false, ..u });
             return quote!(::core::option::Option<#value>);
         }
         if let Some((min, max)) = u.range {
-            let number = self.ty(depth, Use { range: None, ..u });
+            let number = self.ty(depth, TypeUse { range: None, ..u });
             let (min, max) = (integer(min), integer(max));
-            return quote!(#v1::Ranged<#number, #min, #max>);
+            return quote!(#rt::Ranged<#number, #min, #max>);
         }
         match self.model.ty(u.ty) {
             Type::Primitive(primitive) => self.primitive(*primitive),
             Type::String(bound) => self.bounded(quote!(::std::string::String), *bound),
-            Type::WString(bound) => self.bounded(quote!(#v1::WString), *bound),
+            Type::WString(bound) => self.bounded(quote!(#rt::WString), *bound),
             Type::Sequence { element, bound } => {
-                let plain = self.sequence(depth, Use::of(*element, u.non_nil));
+                let plain = self.sequence(depth, TypeUse::of(*element, u.non_nil));
                 self.bounded(plain, *bound)
             }
             Type::Array { element, dims } => {
-                let element = Use::of(*element, u.non_nil);
+                let element = TypeUse::of(*element, u.non_nil);
                 match (self.mapping.array_form(u.ty), dims.split_first()) {
                     (ArrayForm::Shared, Some((outer, inner))) => {
                         let (outer, row) =
                             (Literal::u32_unsuffixed(*outer), self.array(depth, element, inner));
-                        quote!(#v1::FixedSeq<#row, #outer>)
+                        quote!(#rt::FixedSeq<#row, #outer>)
                     }
                     (ArrayForm::Boxed, _) => {
                         let array = self.array(depth, element, dims);
@@ -46,18 +46,20 @@ impl Cx<'_> {
                     _ => self.array(depth, element, dims),
                 }
             }
-            Type::Object => optional(quote!(#v1::ObjectRef), u.non_nil),
-            Type::ValueBase => optional(quote!(#v1::Value<#v1::ValueBase>), false),
-            Type::Any => quote!(#v1::Any),
-            Type::TypeCode => quote!(#v1::TypeCode),
+            Type::Object => optional(quote!(#rt::ObjectRef), u.non_nil),
+            Type::ValueBase => optional(quote!(#rt::Value<#rt::ValueBase>), false),
+            Type::Any => quote!(#rt::Any),
+            Type::TypeCode => quote!(#rt::TypeCode),
             Type::Map { key, value, bound } => {
-                let (key, value) =
-                    (self.ty(depth, Use::of(*key, u.non_nil)), self.ty(depth, Use::of(*value, u.non_nil)));
+                let (key, value) = (
+                    self.ty(depth, TypeUse::of(*key, u.non_nil)),
+                    self.ty(depth, TypeUse::of(*value, u.non_nil)),
+                );
                 self.bounded(quote!(::std::collections::BTreeMap<#key, #value>), *bound)
             }
             Type::Fixed { digits, scale } => {
                 let (digits, scale) = (Literal::u8_unsuffixed(*digits), Literal::u8_unsuffixed(*scale));
-                quote!(#v1::Fixed<#digits, #scale>)
+                quote!(#rt::Fixed<#digits, #scale>)
             }
             Type::Named(def) if self.model.is_reference(u.ty) => {
                 let alias =
@@ -68,14 +70,14 @@ impl Cx<'_> {
             }
             Type::Named(def) if self.model.is_value(u.ty) => {
                 let path = self.paths.item(depth, *def);
-                optional(quote!(#v1::Value<#path>), false)
+                optional(quote!(#rt::Value<#path>), false)
             }
             Type::Named(def) => self.paths.item(depth, *def),
         }
     }
 
     pub(super) fn primitive(&self, primitive: Primitive) -> TokenStream {
-        let v1 = &self.v1;
+        let rt = &self.runtime_path;
         match primitive {
             Primitive::Boolean => quote!(::core::primitive::bool),
             Primitive::Octet | Primitive::UInt8 => quote!(::core::primitive::u8),
@@ -88,28 +90,28 @@ impl Cx<'_> {
             Primitive::ULongLong => quote!(::core::primitive::u64),
             Primitive::Float => quote!(::core::primitive::f32),
             Primitive::Double => quote!(::core::primitive::f64),
-            Primitive::Char => quote!(#v1::Char),
-            Primitive::WChar => quote!(#v1::WChar),
-            Primitive::LongDouble => quote!(#v1::LongDouble),
+            Primitive::Char => quote!(#rt::Char),
+            Primitive::WChar => quote!(#rt::WChar),
+            Primitive::LongDouble => quote!(#rt::LongDouble),
         }
     }
 
-    pub(super) fn sequence(&self, depth: usize, element: Use) -> TokenStream {
-        let v1 = &self.v1;
+    pub(super) fn sequence(&self, depth: usize, element: TypeUse) -> TokenStream {
+        let rt = &self.runtime_path;
         let item = self.ty(depth, element);
         match self.mapping.seq_form(element.ty) {
-            SeqForm::Bytes => quote!(#v1::Bytes),
-            SeqForm::Seq => quote!(#v1::Seq<#item>),
+            SeqForm::Bytes => quote!(#rt::Bytes),
+            SeqForm::Seq => quote!(#rt::Seq<#item>),
             SeqForm::Vec => quote!(::std::vec::Vec<#item>),
         }
     }
 
     /// Returns the type of a member of a `@zero_copy` struct, in which arrays of any size are inline.
-    pub(super) fn inline_type(&self, depth: usize, u: Use) -> TokenStream {
+    pub(super) fn inline_type(&self, depth: usize, u: TypeUse) -> TokenStream {
         let (stripped, non_nil) = self.mapping.strip(u);
         match self.model.ty(stripped) {
             Type::Array { element, dims } => {
-                let element = self.inline_type(depth, Use::of(*element, non_nil));
+                let element = self.inline_type(depth, TypeUse::of(*element, non_nil));
                 nested(element, dims)
             }
             _ => self.ty(depth, u),
@@ -117,11 +119,11 @@ impl Cx<'_> {
     }
 
     /// Returns an expression for the default value of a type from [`inline_type`](Self::inline_type).
-    pub(super) fn inline_default(&self, u: Use) -> TokenStream {
+    pub(super) fn inline_default(&self, u: TypeUse) -> TokenStream {
         let (stripped, non_nil) = self.mapping.strip(u);
         match self.model.ty(stripped) {
             Type::Array { element, dims } => {
-                let element = self.inline_default(Use::of(*element, non_nil));
+                let element = self.inline_default(TypeUse::of(*element, non_nil));
                 dims.iter().fold(element, |item, _| quote!(::core::array::from_fn(|_| #item)))
             }
             _ => self.default(u),
@@ -129,23 +131,23 @@ impl Cx<'_> {
     }
 
     fn bounded(&self, plain: TokenStream, bound: Option<u32>) -> TokenStream {
-        let v1 = &self.v1;
+        let rt = &self.runtime_path;
         match bound {
             Some(n) => {
                 let n = Literal::u32_unsuffixed(n);
-                quote!(#v1::Bounded<#plain, #n>)
+                quote!(#rt::Bounded<#plain, #n>)
             }
             None => plain,
         }
     }
 
     /// Returns `[[T; M]; N]`, without the box of a boxed array.
-    pub(super) fn array(&self, depth: usize, element: Use, dims: &[u32]) -> TokenStream {
+    pub(super) fn array(&self, depth: usize, element: TypeUse, dims: &[u32]) -> TokenStream {
         nested(self.ty(depth, element), dims)
     }
 
-    /// Returns an expression for the type's default value: zero, empty, nil, first.
-    pub(super) fn default(&self, u: Use) -> TokenStream {
+    /// Returns an expression for the type's default value: zero, empty, nil, or the first enumerator or case.
+    pub(super) fn default(&self, u: TypeUse) -> TokenStream {
         if u.optional {
             return quote!(::core::option::Option::None);
         }
@@ -153,7 +155,7 @@ impl Cx<'_> {
         let (Type::Array { element, dims }, form) = (self.model.ty(ty), self.mapping.array_form(ty)) else {
             return quote!(::core::default::Default::default());
         };
-        let element = self.default(Use::of(*element, non_nil));
+        let element = self.default(TypeUse::of(*element, non_nil));
         let rows = dims.get(1..).unwrap_or_default().iter();
         let row = rows.fold(element, |item, _| quote!(::core::array::from_fn(|_| #item)));
         match form {
@@ -177,20 +179,20 @@ impl Cx<'_> {
     }
 
     /// Returns an expression for the default value of a member of this type, which must have a default.
-    pub(super) fn member_default(&self, depth: usize, u: Use, member: &Member) -> TokenStream {
-        let v1 = &self.v1;
+    pub(super) fn member_default(&self, depth: usize, u: TypeUse, member: &Member) -> TokenStream {
+        let rt = &self.runtime_path;
         let Some(value) = member.annotations.default_value() else { return self.default(u) };
         let constant = self.typed_value(depth, u.ty, value);
         let owned = match self.model.stripped(u.ty) {
             Type::String(_) => quote!(::std::string::String::from(#constant)),
-            Type::WString(_) => quote!(#v1::WString::from(#constant)),
-            _ if u.range.is_some() => quote!(#v1::Ranged::checked_constant(#constant)),
+            Type::WString(_) => quote!(#rt::WString::from(#constant)),
+            _ if u.range.is_some() => quote!(#rt::Ranged::checked_constant(#constant)),
             _ => constant,
         };
         let owned = match self.model.stripped(u.ty) {
             // The value was already checked against the bound.
             Type::String(Some(_)) | Type::WString(Some(_)) => {
-                quote!(#v1::Bounded::new(#owned).unwrap_or_default())
+                quote!(#rt::Bounded::new(#owned).unwrap_or_default())
             }
             _ => owned,
         };
@@ -198,10 +200,10 @@ impl Cx<'_> {
     }
 
     pub(super) fn typed_value(&self, depth: usize, ty: TypeId, value: &ConstValue) -> TokenStream {
-        let v1 = &self.v1;
+        let rt = &self.runtime_path;
         let number = self.plain_value(depth, ty, value);
         match self.model.ranged_typedef(ty) {
-            Some(_) => quote!(#v1::Ranged::checked_constant(#number)),
+            Some(_) => quote!(#rt::Ranged::checked_constant(#number)),
             None => number,
         }
     }
@@ -213,7 +215,7 @@ impl Cx<'_> {
                 quote!(::core::primitive::f32::from_bits(#bits))
             }
             (value, _) => match self.model.unscaled(ty, value) {
-                Some(unscaled) => fixed(&self.v1, unscaled),
+                Some(unscaled) => fixed(&self.runtime_path, unscaled),
                 None => self.value(depth, value),
             },
         }
@@ -221,30 +223,30 @@ impl Cx<'_> {
 
     /// Returns a constant or label as an expression that is also a valid pattern.
     pub(super) fn value(&self, depth: usize, value: &ConstValue) -> TokenStream {
-        let v1 = &self.v1;
+        let rt = &self.runtime_path;
         match value {
             ConstValue::Bool(value) => quote!(#value),
             ConstValue::Integer(value) => integer(*value),
-            // Emitted as bits: in decimal numbers clippy would report excessive precision and approximate pi.
+            // Bits are emitted, because clippy rejects decimal numbers that are too precise or close to pi.
             ConstValue::Float(value) => {
                 let bits = Literal::u64_unsuffixed(value.to_bits());
                 quote!(::core::primitive::f64::from_bits(#bits))
             }
             ConstValue::LongDouble(bits) => {
                 let bits = Literal::u128_unsuffixed(*bits);
-                quote!(#v1::LongDouble::from_bits(#bits))
+                quote!(#rt::LongDouble::from_bits(#bits))
             }
             ConstValue::Char(byte) => {
                 let byte = Literal::u8_unsuffixed(*byte);
-                quote!(#v1::Char(#byte))
+                quote!(#rt::Char(#byte))
             }
             ConstValue::WChar(unit) => {
                 let unit = Literal::u16_unsuffixed(*unit);
-                quote!(#v1::WChar(#unit))
+                quote!(#rt::WChar(#unit))
             }
             ConstValue::String(text) | ConstValue::WString(text) => quote!(#text),
             // A constant of type `fixed` without digits and scale has the scale of the value.
-            ConstValue::Fixed { unscaled, .. } => fixed(v1, *unscaled),
+            ConstValue::Fixed { unscaled, .. } => fixed(rt, *unscaled),
             ConstValue::Enum { def, ordinal } => {
                 let item = self.paths.item(depth, *def);
                 let variant = &self.paths.names[*def].members[*ordinal as usize];
@@ -255,9 +257,9 @@ impl Cx<'_> {
 }
 
 /// Returns a `fixed` with these digits, in the type that the context requires.
-fn fixed(v1: &TokenStream, unscaled: i128) -> TokenStream {
+fn fixed(rt: &TokenStream, unscaled: i128) -> TokenStream {
     let digits = integer(unscaled);
-    quote!(#v1::Fixed::checked_constant(#digits))
+    quote!(#rt::Fixed::checked_constant(#digits))
 }
 
 fn integer(value: i128) -> TokenStream {

@@ -1,12 +1,12 @@
-//! `union`: a Rust enum whose variants correspond to the cases.
+//! The code for `union`: a Rust enum whose variants correspond to the cases.
 
 use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::cx::Cx;
 use super::docs::doc_and;
-use super::forms::{Traits, Use};
-use super::hybrid;
+use super::forms::{Traits, TypeUse};
+use super::interpreted;
 use crate::model::{Case, ConstValue, Def, TypeId, Union};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,12 +29,12 @@ pub(super) fn union(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> Token
     let default = union_default(cx, depth, def, body);
     let discriminator = union_discriminator(cx, depth, def, body);
     let cdr = cx.own_code(def.id).map(|traits| union_cdr(cx, depth, def, body, &traits));
-    let hybrid = hybrid::hybrid(cx, depth, def, &union_min_size(cx, depth, body));
-    quote!(#declaration #default #discriminator #cdr #hybrid)
+    let interpreted = interpreted::impls(cx, depth, def, &union_min_size(cx, depth, body));
+    quote!(#declaration #default #discriminator #cdr #interpreted)
 }
 
 fn discriminator(cx: &Cx<'_>, depth: usize, ty: TypeId) -> TokenStream {
-    cx.ty(depth, Use::plain(ty))
+    cx.ty(depth, TypeUse::plain(ty))
 }
 
 fn union_declaration(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> TokenStream {
@@ -114,10 +114,10 @@ fn union_default(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> TokenStr
     }
 }
 
-/// Returns the minimum number of bytes of an encoded union: the number of the discriminator.
+/// Returns the minimum number of bytes of an encoded union, which is that of its discriminator.
 fn union_min_size(cx: &Cx<'_>, depth: usize, body: &Union) -> TokenStream {
-    let (v1, disc) = (&cx.v1, discriminator(cx, depth, body.discriminator));
-    quote!(<#disc as #v1::CdrDecode>::MIN_SIZE)
+    let (rt, disc) = (&cx.runtime_path, discriminator(cx, depth, body.discriminator));
+    quote!(<#disc as #rt::CdrDecode>::MIN_SIZE)
 }
 
 fn arms(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> Vec<Arms> {
@@ -134,7 +134,7 @@ fn union_discriminator(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> To
     let discriminators = arms.iter().map(|arms| &arms.discriminator);
     quote! {
         impl #path {
-            #[doc = " The discriminator: which member is selected."]
+            #[doc = " Returns the discriminator, which selects the member."]
             pub fn discriminator(&self) -> #disc {
                 match self { #(#discriminators)* }
             }
@@ -143,7 +143,7 @@ fn union_discriminator(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> To
 }
 
 fn union_cdr(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union, traits: &Traits) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let Traits { encode: encodes, decode: decodes } = traits;
     let path = cx.paths.item(depth, def.id);
     let disc = discriminator(cx, depth, body.discriminator);
@@ -153,7 +153,7 @@ fn union_cdr(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union, traits: &Traits
     let decode = arms.iter().map(|arms| &arms.decode);
     quote! {
         impl #encodes for #path {
-            fn encode(&self, __zorb_e: &mut #v1::Encoder) -> ::core::result::Result<(), #v1::EncodeError> {
+            fn encode(&self, __zorb_e: &mut #rt::Encoder) -> ::core::result::Result<(), #rt::EncodeError> {
                 match self { #(#encode)* }
             }
         }
@@ -161,8 +161,8 @@ fn union_cdr(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union, traits: &Traits
         impl #decodes for #path {
             const MIN_SIZE: ::core::primitive::usize = #min_size;
 
-            fn decode(__zorb_d: &mut #v1::Decoder<'_>) -> ::core::result::Result<Self, #v1::DecodeError> {
-                let __zorb_disc = <#disc as #v1::CdrDecode>::decode(__zorb_d)?;
+            fn decode(__zorb_d: &mut #rt::Decoder<'_>) -> ::core::result::Result<Self, #rt::DecodeError> {
+                let __zorb_disc = <#disc as #rt::CdrDecode>::decode(__zorb_d)?;
                 ::core::result::Result::Ok(match __zorb_disc { #(#decode)* })
             }
         }
@@ -170,20 +170,20 @@ fn union_cdr(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union, traits: &Traits
 }
 
 fn case_arms(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union, index: usize) -> Arms {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let case = &body.cases[index];
     let name = &cx.paths.names[def.id].members[index];
     let disc = discriminator(cx, depth, body.discriminator);
     let ty = cx.ty(depth, cx.mapping.member(def.id, &case.member));
-    let value = quote!(<#ty as #v1::CdrDecode>::decode(__zorb_d)?);
+    let value = quote!(<#ty as #rt::CdrDecode>::decode(__zorb_d)?);
     let own = labels_pattern(cx, depth, [case]);
     if let (Shape::Value, Some(label)) = (shape(case), case.labels.first()) {
         let label = cx.value(depth, &label.value);
         return Arms {
             encode: quote! {
                 Self::#name(__zorb_v) => {
-                    <#disc as #v1::CdrEncode>::encode(&(#label), __zorb_e)?;
-                    #v1::CdrEncode::encode(__zorb_v, __zorb_e)
+                    <#disc as #rt::CdrEncode>::encode(&(#label), __zorb_e)?;
+                    #rt::CdrEncode::encode(__zorb_v, __zorb_e)
                 }
             },
             decode: quote!(#own => Self::#name(#value),),
@@ -202,8 +202,8 @@ fn case_arms(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union, index: usize) -
         encode: quote! {
             Self::#name(__zorb_disc, __zorb_v) => {
                 #check
-                <#disc as #v1::CdrEncode>::encode(__zorb_disc, __zorb_e)?;
-                #v1::CdrEncode::encode(__zorb_v, __zorb_e)
+                <#disc as #rt::CdrEncode>::encode(__zorb_disc, __zorb_e)?;
+                #rt::CdrEncode::encode(__zorb_v, __zorb_e)
             }
         },
         decode: quote!(#pattern => Self::#name(__zorb_disc, #value),),
@@ -213,7 +213,7 @@ fn case_arms(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union, index: usize) -
 
 fn other_arms(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> Option<Arms> {
     body.implicit_default.as_ref()?;
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let other = &cx.paths.names[def.id].other_variant;
     let disc = discriminator(cx, depth, body.discriminator);
     let labels = labels_pattern(cx, depth, &body.cases);
@@ -222,7 +222,7 @@ fn other_arms(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> Option<Arms
         encode: quote! {
             Self::#other(__zorb_disc) => {
                 #check
-                <#disc as #v1::CdrEncode>::encode(__zorb_disc, __zorb_e)
+                <#disc as #rt::CdrEncode>::encode(__zorb_disc, __zorb_e)
             }
         },
         decode: quote!(_ => Self::#other(__zorb_disc),),
@@ -232,23 +232,23 @@ fn other_arms(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> Option<Arms
 
 /// Emits the check of the discriminator in a variant. If `condition` is true, the variant cannot be encoded.
 fn discriminator_check(cx: &Cx<'_>, condition: TokenStream) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     quote! {
         if #condition {
             return ::core::result::Result::Err(
-                #v1::EncodeError::new(#v1::EncodeErrorKind::IllegalDiscriminator)
+                #rt::EncodeError::new(#rt::EncodeErrorKind::IllegalDiscriminator)
             );
         }
     }
 }
 
-/// Returns a pattern of all labels of these cases; `None` if they have no labels.
+/// Returns a pattern of all labels of these cases, or `None` if they have no labels.
 fn labels_pattern<'m>(
     cx: &Cx<'_>,
     depth: usize,
     cases: impl IntoIterator<Item = &'m Case>,
 ) -> Option<TokenStream> {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let labels: Vec<&ConstValue> =
         cases.into_iter().flat_map(|case| &case.labels).map(|label| &label.value).collect();
     let characters = |number: fn(&ConstValue) -> Option<u16>| {
@@ -260,11 +260,11 @@ fn labels_pattern<'m>(
         ConstValue::Char(_) => {
             let bytes =
                 characters(|label| if let ConstValue::Char(c) = label { Some((*c).into()) } else { None })?;
-            Some(quote!(#v1::Char(#(#bytes)|*)))
+            Some(quote!(#rt::Char(#(#bytes)|*)))
         }
         ConstValue::WChar(_) => {
             let units = characters(|label| if let ConstValue::WChar(c) = label { Some(*c) } else { None })?;
-            Some(quote!(#v1::WChar(#(#units)|*)))
+            Some(quote!(#rt::WChar(#(#units)|*)))
         }
         _ => {
             let (first, rest) = (cx.value(depth, first), rest.iter().map(|label| cx.value(depth, label)));

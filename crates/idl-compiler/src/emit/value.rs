@@ -5,18 +5,18 @@ use quote::quote;
 
 use super::cx::Cx;
 use super::docs::doc;
-use super::forms::Use;
+use super::forms::TypeUse;
 use super::ident::RustName;
 use super::{abstracts, docs, value_ops};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Def, DefId, DefKind, Docs, Member, Model, TypeId, Value, ValueModifier, Visibility};
 
-const DERIVED: &[&str] = &["Clone", "Debug", "PartialEq", "Default"];
+const IMPLEMENTED_TRAITS: &[&str] = &["Clone", "Debug", "PartialEq", "Default"];
 
 pub(super) struct Field {
     name: TokenStream,
     ty: TokenStream,
-    /// The field is a value or a sequence of values, and therefore a separate part of the state.
+    /// True if the field is a value or a sequence of values, which are separate parts of the state.
     is_separate_part: bool,
 }
 
@@ -32,7 +32,7 @@ pub(super) fn value_type(cx: &Cx<'_>, depth: usize, def: &Def, value: &Value) ->
 }
 
 fn abstract_value(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
     let path = cx.paths.item(depth, def.id);
     let docs = cx.item_docs(def, "abstract value type");
@@ -45,7 +45,7 @@ fn abstract_value(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
         )]
         pub struct #item;
 
-        impl #v1::ValueForm for #path {
+        impl #rt::ValueForm for #path {
             const REPOSITORY_ID: &'static ::core::primitive::str = #id;
         }
     }
@@ -73,7 +73,7 @@ fn state(cx: &Cx<'_>, depth: usize, def: &Def, value: &Value) -> TokenStream {
         let (docs, Field { name, ty, .. }) = (docs::member_docs(cx.model, visibility, member), field);
         quote!(#docs pub #name: #ty,)
     });
-    let more_derives = cx.derives(depth, def, DERIVED);
+    let more_derives = cx.derives(depth, def, IMPLEMENTED_TRAITS);
     let derives = quote! {
         #[derive(::core::clone::Clone, ::core::fmt::Debug, ::core::cmp::PartialEq)]
         #more_derives
@@ -120,10 +120,10 @@ pub(super) fn value_box(cx: &Cx<'_>, depth: usize, def: &Def, ty: TypeId) -> Tok
     let u = cx.mapping.box_content(def, ty);
     let content = cx.ty(depth, u);
     let default = cx.default(u);
-    let inside = doc(&Docs::default(), &format!("What is in the box: IDL `{}`.", cx.model.describe(ty)));
+    let inside = doc(&Docs::default(), &format!("The content of the box: IDL `{}`.", cx.model.describe(ty)));
     let field = Field { name: quote!(0), ty: content.clone(), is_separate_part: cx.mapping.holds_values(ty) };
     let implementation = value_implementation(cx, depth, def, None, &[field]);
-    let more_derives = cx.derives(depth, def, DERIVED);
+    let more_derives = cx.derives(depth, def, IMPLEMENTED_TRAITS);
     quote! {
         #docs
         #[derive(::core::clone::Clone, ::core::fmt::Debug, ::core::cmp::PartialEq)]
@@ -153,17 +153,17 @@ fn value_implementation(
     base: Option<DefId>,
     fields: &[Field],
 ) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let path = cx.paths.item(depth, def.id);
     let id = &def.repository_id;
     let custom = cx.model.is_custom(def.id);
     let truncatable = truncatable(cx.model, def.id);
     let truncatable = (!truncatable.is_empty()).then(
-        || quote!(const TRUNCATABLE: &'static [&'static ::core::primitive::str] = &[#(#truncatable),*];),
+        || quote!(const TRUNCATABLE_BASES: &'static [&'static ::core::primitive::str] = &[#(#truncatable),*];),
     );
     let custom_mark = custom.then(|| {
         quote!(
-            const CUSTOM: ::core::primitive::bool = true;
+            const IS_CUSTOM: ::core::primitive::bool = true;
         )
     });
     let base_parts = (!custom && base.is_some()).then(|| {
@@ -171,39 +171,39 @@ fn value_implementation(
         let mut bases: Vec<TokenStream> = bases.map(|base| cx.paths.item(depth, base)).collect();
         bases.reverse();
         quote! {
-            const BASE_PARTS: &'static [::core::primitive::u32] = &[#(<#bases as #v1::ValueType>::PARTS),*];
+            const BASE_PART_COUNTS: &'static [::core::primitive::u32] = &[#(<#bases as #rt::ValueType>::PART_COUNT),*];
         }
     });
     let (parts, encode, decode) = match custom {
         true => (
             quote!(1),
-            quote!(#v1::CustomMarshal::marshal(self, __zorb_e).map(|()| #v1::Flow::Next)),
-            quote!(#v1::CustomMarshal::unmarshal(self, __zorb_d).map(|()| #v1::Flow::Next)),
+            quote!(#rt::CustomMarshal::marshal(self, __zorb_e).map(|()| #rt::Flow::Next)),
+            quote!(#rt::CustomMarshal::unmarshal(self, __zorb_d).map(|()| #rt::Flow::Next)),
         ),
         false => parts(cx, depth, def, base, fields),
     };
     let casts = casts(cx, depth, def);
-    let flow = |error: TokenStream| quote!(::core::result::Result<#v1::Flow, #v1::#error>);
+    let flow = |error: TokenStream| quote!(::core::result::Result<#rt::Flow, #rt::#error>);
     let (encoded, decoded) = (flow(quote!(EncodeError)), flow(quote!(DecodeError)));
     quote! {
-        impl #v1::ValueType for #path {
+        impl #rt::ValueType for #path {
             const REPOSITORY_ID: &'static ::core::primitive::str = #id;
-            const PARTS: ::core::primitive::u32 = #parts;
+            const PART_COUNT: ::core::primitive::u32 = #parts;
             #base_parts
-            const TYPE: ::core::option::Option<&'static #v1::TypeDesc> =
-                ::core::option::Option::Some(<#path as #v1::Typed>::DESC);
+            const TYPE: ::core::option::Option<&'static #rt::TypeDesc> =
+                ::core::option::Option::Some(<#path as #rt::Typed>::DESC);
             #truncatable
             #custom_mark
 
-            fn casts(__zorb_to: &mut #v1::Casts<'_>) {
+            fn casts(__zorb_to: &mut #rt::Casts<'_>) {
                 #casts
             }
 
             fn encode_part(
                 &self,
                 __zorb_part: ::core::primitive::u32,
-                __zorb_e: &mut #v1::Encoder,
-                __zorb_at: &mut #v1::Progress,
+                __zorb_e: &mut #rt::Encoder,
+                __zorb_at: &mut #rt::Progress,
             ) -> #encoded {
                 #encode
             }
@@ -211,16 +211,16 @@ fn value_implementation(
             fn decode_part(
                 &mut self,
                 __zorb_part: ::core::primitive::u32,
-                __zorb_d: &mut #v1::Decoder<'_>,
-                __zorb_at: &mut #v1::Progress,
+                __zorb_d: &mut #rt::Decoder<'_>,
+                __zorb_at: &mut #rt::Progress,
             ) -> #decoded {
                 #decode
             }
         }
 
-        impl ::core::convert::From<#path> for ::core::option::Option<#v1::Value<#path>> {
+        impl ::core::convert::From<#path> for ::core::option::Option<#rt::Value<#path>> {
             fn from(__zorb_state: #path) -> Self {
-                ::core::option::Option::Some(#v1::Value::new(__zorb_state))
+                ::core::option::Option::Some(#rt::Value::new(__zorb_state))
             }
         }
     }
@@ -235,7 +235,7 @@ fn parts(
     base: Option<DefId>,
     fields: &[Field],
 ) -> (TokenStream, TokenStream, TokenStream) {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let mut parts: Vec<&[Field]> = Vec::new();
     let mut rest = fields;
     while let Some(first) = rest.first() {
@@ -247,7 +247,7 @@ fn parts(
     let count = Literal::usize_unsuffixed(parts.len());
     let of_base = base.map(|base| {
         let base = cx.paths.item(depth, base);
-        quote!(<#base as #v1::ValueType>::PARTS)
+        quote!(<#base as #rt::ValueType>::PART_COUNT)
     });
     let field = &cx.paths.names[def.id].base_field;
     // The parts of the base have the lowest numbers.
@@ -258,11 +258,11 @@ fn parts(
         };
         let numbers = (0..arms.len().saturating_sub(1)).map(Literal::usize_unsuffixed);
         let own = match arms.split_last() {
-            None => quote!(::core::result::Result::Ok(#v1::Flow::Next)),
+            None => quote!(::core::result::Result::Ok(#rt::Flow::Next)),
             Some((last, [])) => quote!(#last),
             Some((last, arms)) => quote!(match #part { #(#numbers => { #arms })* _ => { #last } }),
         };
-        match of_base.as_ref().map(|of_base| (of_base, of_base_part(v1, field))) {
+        match of_base.as_ref().map(|of_base| (of_base, of_base_part(rt, field))) {
             None => own,
             Some((_, base)) if arms.is_empty() => base,
             Some((of_base, base)) => quote! {
@@ -275,35 +275,35 @@ fn parts(
     };
     let encode = parts.iter().map(|part| match part {
         [Field { name, is_separate_part: true, .. }] => {
-            quote!(#v1::ValuePart::encode_part(&self.#name, __zorb_e, __zorb_at))
+            quote!(#rt::ValuePart::encode_part(&self.#name, __zorb_e, __zorb_at))
         }
         fields => {
             let names = fields.iter().map(|field| &field.name);
             quote! {
-                #(#v1::CdrEncode::encode(&self.#names, __zorb_e)?;)*
-                ::core::result::Result::Ok(#v1::Flow::Next)
+                #(#rt::CdrEncode::encode(&self.#names, __zorb_e)?;)*
+                ::core::result::Result::Ok(#rt::Flow::Next)
             }
         }
     });
     let decode = parts.iter().map(|part| match part {
         [Field { name, is_separate_part: true, .. }] => {
-            quote!(#v1::ValuePart::decode_part(&mut self.#name, __zorb_d, __zorb_at))
+            quote!(#rt::ValuePart::decode_part(&mut self.#name, __zorb_d, __zorb_at))
         }
         fields => {
             let (names, types): (Vec<_>, Vec<_>) =
                 fields.iter().map(|field| (&field.name, &field.ty)).unzip();
             quote! {
-                #(self.#names = <#types as #v1::CdrDecode>::decode(__zorb_d)?;)*
-                ::core::result::Result::Ok(#v1::Flow::Next)
+                #(self.#names = <#types as #rt::CdrDecode>::decode(__zorb_d)?;)*
+                ::core::result::Result::Ok(#rt::Flow::Next)
             }
         }
     });
     let encode = with_base(
-        |v1, field| quote!(#v1::ValueType::encode_part(&self.#field, __zorb_part, __zorb_e, __zorb_at)),
+        |rt, field| quote!(#rt::ValueType::encode_part(&self.#field, __zorb_part, __zorb_e, __zorb_at)),
         encode.collect(),
     );
     let decode = with_base(
-        |v1, field| quote!(#v1::ValueType::decode_part(&mut self.#field, __zorb_part, __zorb_d, __zorb_at)),
+        |rt, field| quote!(#rt::ValueType::decode_part(&mut self.#field, __zorb_part, __zorb_d, __zorb_at)),
         decode.collect(),
     );
     let count = match &of_base {
@@ -341,25 +341,25 @@ fn casts(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
 }
 
 fn extends(cx: &Cx<'_>, depth: usize, id: DefId) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let path = cx.paths.item(depth, id);
     let bases = cx.mapping.value_bases(id).into_iter().map(|base| cx.paths.item(depth, base));
     let supported = cx.mapping.abstract_bases(id).into_iter().map(|base| cx.values_type(depth, base));
     let bases = bases.chain(supported);
-    quote!(#(impl #v1::Extends<#bases> for #path {})*)
+    quote!(#(impl #rt::Extends<#bases> for #path {})*)
 }
 
-/// Reports members without a default: a value has default members before it is decoded.
+/// Reports members without a default value, because a value has default members before it is decoded.
 pub(super) fn report_without_default(cx: &Cx<'_>, problems: &mut Vec<Diagnostic>) {
-    let mut check = |u: Use, span, description: &str| {
+    let mut check = |u: TypeUse, span, description: &str| {
         if cx.mapping.has_default(u) {
             return;
         }
-        let message = format!("{description} holds a reference that is never nil");
+        let message = format!("{description} must not contain a reference that is never nil");
         let error = Diagnostic::error("unsupported", span, message);
-        problems.push(error.note("while a value is decoded, its references are nil until they are decoded"));
+        problems.push(error.note("the references in a value are nil until they are decoded"));
     };
-    for def in cx.model.defs().iter().filter(|def| cx.paths.external.emitted(def.id)) {
+    for def in cx.model.defs().iter().filter(|def| cx.paths.external.is_emitted(def.id)) {
         match &def.kind {
             DefKind::Value(value) => {
                 for state in &value.state {

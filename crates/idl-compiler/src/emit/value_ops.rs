@@ -1,4 +1,4 @@
-//! Operations and factories of value types: traits that the author of a state implements.
+//! Operations and factories of value types: traits that users implement for the state structs.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -23,7 +23,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Returns the bases and supported interfaces whose operations are supertraits of this one's.
+    /// Returns the bases and supported interfaces whose traits of operations are supertraits of this one.
     fn operation_bases(&self, id: DefId) -> impl Iterator<Item = DefId> {
         self.model.direct_bases(id).filter(|base| self.has_operations(*base))
     }
@@ -35,7 +35,7 @@ pub(super) fn operations(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     }
     let item = cx.paths.names[def.id].operations_trait.at(cx.model.rust_span(def.span));
     let (kind, scoped) = (def.kind.description(), cx.model.scoped_name(def.id));
-    let first = format!("Operations of {kind} `{scoped}`: what the author of a state implements.");
+    let first = format!("The operations of {kind} `{scoped}`, to be implemented for the state of values.");
     let docs = doc_after(&first, &def.docs);
     let supers = cx.operation_bases(def.id).map(|base| cx.paths.operations_path(depth, base));
     let methods = cx.methods[&def.id].iter().map(|method| {
@@ -70,23 +70,23 @@ pub(super) fn operations(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     }
 }
 
-/// Emits the probe, in a submodule, that determines whether a type implements the operations.
+/// Emits the probe, which determines at compile time whether a type implements the trait of operations.
 pub(super) fn probe(cx: &Cx<'_>, id: DefId) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let item = &cx.paths.names[id].operations_trait;
     // Of two methods with the same name, rustc selects the one that needs fewer borrows, if the bounds are
-    // met. Therefore the first `offer` is called if the author of a state implements the trait, and else the
-    // second one.
+    // met. If `S` implements the trait of operations, this is the method of `Implemented`, or else that of
+    // `Missing`.
     quote! {
         #[derive(::core::fmt::Debug)]
         pub struct Probe<S>(pub ::core::marker::PhantomData<S>);
 
         pub trait Implemented {
-            fn offer(&self, __zorb_to: &mut #v1::Casts<'_>);
+            fn offer(&self, __zorb_to: &mut #rt::Casts<'_>);
         }
 
         impl<S: super::#item + 'static> Implemented for Probe<S> {
-            fn offer(&self, __zorb_to: &mut #v1::Casts<'_>) {
+            fn offer(&self, __zorb_to: &mut #rt::Casts<'_>) {
                 __zorb_to.offer::<dyn super::#item>(|__zorb_v| {
                     let __zorb_v: &dyn super::#item = __zorb_v.downcast_ref::<S>()?;
                     ::core::option::Option::Some(__zorb_v)
@@ -95,7 +95,7 @@ pub(super) fn probe(cx: &Cx<'_>, id: DefId) -> TokenStream {
         }
 
         pub trait Missing {
-            fn offer(&self, _: &mut #v1::Casts<'_>) {}
+            fn offer(&self, _: &mut #rt::Casts<'_>) {}
         }
 
         impl<S> Missing for &Probe<S> {}
@@ -113,16 +113,16 @@ fn default_operation(cx: &Cx<'_>, method: &Method) -> TokenStream {
 }
 
 pub(super) fn not_implemented(cx: &Cx<'_>, method: &Method) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let why = format!("this value does not implement `{}`", method.wire_name);
     quote! {
         ::core::result::Result::Err(::core::convert::From::from(
-            #v1::SystemException::no_implement().with_reason(#why)
+            #rt::SystemException::no_implement().with_reason(#why)
         ))
     }
 }
 
-/// Emits statements that offer the operations of a state that its author implements.
+/// Emits statements that offer the traits of operations that are implemented for a state.
 pub(super) fn offers(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let lineage = cx.model.lineage(def.id).into_iter().filter(|id| cx.has_operations(*id));
     let offers = lineage.map(|id| {
@@ -144,7 +144,7 @@ pub(super) fn factory_trait(cx: &Cx<'_>, depth: usize, def: &Def, value: &Value)
     }
     let item = cx.paths.names[def.id].factory_trait.at(cx.model.rust_span(def.span));
     let scoped = cx.model.scoped_name(def.id);
-    let first = format!("Factories of value type `{scoped}`: what the author of its state implements.");
+    let first = format!("The factories of value type `{scoped}`, to be implemented for its state.");
     let docs = doc_after(&first, &def.docs);
     let methods = factory_methods(cx, def, value).into_iter().map(|method| {
         let (docs, name) = (method.docs(), method.ident());
@@ -168,12 +168,12 @@ fn factory_methods(cx: &Cx<'_>, def: &Def, value: &Value) -> Vec<Method> {
     factories.map(|(factory, names)| methods::factory(cx, def, factory, names)).collect()
 }
 
-/// Emits the errors of operations and factories, and result structs, in the value's module.
+/// Emits the error types of operations and factories, and the result structs of operations.
 pub(super) fn operation_types(cx: &Cx<'_>, depth: usize, def: &Def, value: &Value) -> Vec<TokenStream> {
     let mut types = Vec::new();
     for method in &cx.methods[&def.id] {
         types.push(errors::error_enum(cx, depth, method));
-        types.push(errors::reply_struct(cx, depth, method));
+        types.push(errors::result_struct(cx, depth, method));
     }
     types.extend(factory_methods(cx, def, value).iter().map(|method| errors::error_enum(cx, depth, method)));
     types

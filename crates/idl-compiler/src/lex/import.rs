@@ -10,10 +10,11 @@ use crate::preprocess::{Imported, Preprocessor};
 use crate::source::Span;
 use crate::token::{Punct, Token, TokenKind};
 
+/// The maximum number of parts of an imported name. No file is read for longer names.
 const MAX_PARTS: usize = 64;
 
 /// Keywords that are followed by the name of a scope.
-const SCOPES: &[&str] = &[
+const SCOPE_KEYWORDS: &[&str] = &[
     "module",
     "interface",
     "valuetype",
@@ -29,14 +30,14 @@ const SCOPES: &[&str] = &[
 /// The scopes declared so far, and the `import` statements whose files are being read.
 #[derive(Default)]
 pub(super) struct Imports {
-    /// The number of each scope, by the enclosing scope's (0 is the file) and the name in lower case.
+    /// The number of each scope, by that of the enclosing scope (0 for the file) and the name in lower case.
     declared: HashMap<(u32, String), u32>,
     /// For each open `{`, the number of the enclosing scope.
     outer_scopes: Vec<u32>,
     scope: u32,
     /// The number of the scope that the next `{` opens.
     next_scope: Option<u32>,
-    /// The keyword `import` occurred since the last `;` or brace.
+    /// True if the keyword `import` occurred since the last `;` or brace.
     in_import: bool,
     /// `import` statements whose files are being read, each with the number of files that were open before.
     suspended: Vec<(usize, Vec<Token>)>,
@@ -86,14 +87,15 @@ impl Imports {
         parts.iter().try_fold(0, inside).is_some()
     }
 
-    /// Handles the end of an `import` statement, which is suspended until the file it needs is read.
+    /// Handles the end of an `import` statement, which is suspended until the needed file has been read.
     fn import(&mut self, preprocessor: &mut Preprocessor<'_>, output: &mut Output<'_>) {
         let Some((start, files)) = self.needed_files(&output.tokens) else { return };
         let span = output.tokens.get(start + 1).map_or(Span::START, |token| token.span);
-        let depth = preprocessor.depth();
+        let depth = preprocessor.open_file_count();
         match preprocessor.import(&files, span) {
             Imported::Opened => self.suspended.push((depth, output.tokens.split_off(start))),
-            // The file is already being read, and imports this one: the statement is removed, not reported.
+            // The file is already being read, and imports this one. The statement is removed, because its
+            // name may be declared only later.
             Imported::Cycle => output.tokens.truncate(start),
             Imported::NotOpened => {}
         }
@@ -135,8 +137,8 @@ impl Imports {
 fn names_scope(tokens: &[Token]) -> bool {
     let [.., before, _] = tokens else { return false };
     match &before.kind {
-        TokenKind::Keyword(word) => SCOPES.contains(word),
-        TokenKind::Ident { text, escaped: false } => SCOPES.contains(&text.as_str()),
+        TokenKind::Keyword(word) => SCOPE_KEYWORDS.contains(word),
+        TokenKind::Ident { text, escaped: false } => SCOPE_KEYWORDS.contains(&text.as_str()),
         _ => false,
     }
 }

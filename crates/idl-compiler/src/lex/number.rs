@@ -5,14 +5,14 @@ use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::token::TokenKind;
 
-/// Maximum length of a number in characters. No IDL type needs as many digits.
-const MAX_LENGTH: usize = 1024;
+/// Maximum length of a number. No IDL type needs as many digits.
+const MAX_CHARS: usize = 1024;
 
-/// Reads a number that is made of letters, digits, points and signs of exponents.
+/// Converts a number that consists of letters, digits, underscores, points and signs of exponents.
 pub(super) fn number(text: &str, span: Span) -> Result<TokenKind, Diagnostic> {
     let bad = |message: String| Diagnostic::error("bad-literal", span, message);
-    if text.len() > MAX_LENGTH {
-        return Err(bad(format!("a number of more than {MAX_LENGTH} characters")));
+    if text.len() > MAX_CHARS {
+        return Err(bad(format!("this number has more than {MAX_CHARS} characters")));
     }
     if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         return integer(digits, 16, text, span);
@@ -31,8 +31,8 @@ pub(super) fn number(text: &str, span: Span) -> Result<TokenKind, Diagnostic> {
         if !(whole.is_empty() && fraction.is_empty()) && is_digits(whole) && is_digits(fraction) {
             if Decimal::parse(digits).is_none() {
                 let max = decimal::MAX_DIGITS;
-                let error = bad(format!("a fixed-point number of more than {max} digits"));
-                let note = "zeros at the start and behind the last digit of the fraction do not count";
+                let error = bad(format!("this fixed-point number has more than {max} digits"));
+                let note = "zeros at its start and at the end of its fraction do not count";
                 return Err(error.note(note));
             }
             return Ok(TokenKind::Fixed(digits.to_owned()));
@@ -46,7 +46,7 @@ pub(super) fn number(text: &str, span: Span) -> Result<TokenKind, Diagnostic> {
     Err(if lacks_exponent {
         error.label("the exponent has no digits")
     } else {
-        error.note("IDL numbers have no suffixes but `d` of fixed-point literals")
+        error.note("the only suffix of IDL numbers is the `d` of fixed-point literals")
     })
 }
 

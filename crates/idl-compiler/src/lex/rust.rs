@@ -11,7 +11,7 @@ use crate::token::{Punct, TokenKind, Wideness};
 mod literal;
 
 pub(super) fn lex(tokens: TokenStream, sources: &mut Sources, out: &mut Collector) -> Lexed {
-    // The text of the tokens is added to the sources after lexing, but spans need its number before.
+    // The text of the tokens is added to the sources after lexing, but their spans need its number before.
     let mut lexer = Lexer {
         pieces: Vec::new(),
         at: 0,
@@ -32,7 +32,7 @@ pub(super) fn lex(tokens: TokenStream, sources: &mut Sources, out: &mut Collecto
 struct Piece {
     kind: PieceKind,
     span: Span,
-    /// Line and column in the Rust file. The same for all tokens if rustc does not provide them.
+    /// The line and column in the Rust file. All tokens have the same ones if rustc does not provide them.
     position: (usize, usize),
 }
 
@@ -122,7 +122,8 @@ impl Lexer<'_> {
         pieces.push(Piece { kind, span, position: (position.line, position.column) });
     }
 
-    /// Handles `#[doc = "..."]`, rustc's form of a documentation comment; IDL has no other attributes.
+    /// Adds a piece for an attribute. `#[doc = "..."]` is rustc's form of a documentation comment. Other
+    /// attributes become errors later, because IDL has none.
     fn attribute(&mut self, pieces: &mut Vec<Piece>, group: &Group, inner: bool) {
         let trees: Vec<TokenTree> = group.stream().into_iter().collect();
         let doc = match trees.as_slice() {
@@ -191,16 +192,16 @@ impl Lexer<'_> {
             }
             PieceKind::Ident(text) if text == "L" && self.wide_literal_follows() => {
                 self.at += 1;
-                self.literal(Wideness::Wide, Some(span));
+                self.read_literal(Wideness::Wide, Some(span));
             }
             PieceKind::Ident(text) => {
                 let text = text.clone();
                 self.output.word(&text, span);
                 self.at += 1;
             }
-            PieceKind::Literal(_) => self.literal(Wideness::ByType, None),
+            PieceKind::Literal(_) => self.read_literal(Wideness::ByType, None),
             PieceKind::Punct { c: '#', .. } => self.directive(),
-            PieceKind::Punct { c: '.', .. } => self.number(),
+            PieceKind::Punct { c: '.', .. } => self.read_number(),
             PieceKind::Punct { c, .. } => self.punct(*c, span),
         }
     }
@@ -229,7 +230,7 @@ impl Lexer<'_> {
     fn directive(&mut self) {
         let Some(word) = self.ident_at(1).map(str::to_owned) else {
             let span = self.span(1);
-            self.output.stray(span, "`#` starts a preprocessor line, and this is none");
+            self.output.stray(span, "`#` must start a preprocessor directive");
             self.at += 1;
             return;
         };
@@ -241,7 +242,11 @@ impl Lexer<'_> {
         if DIRECTIVES.contains(&word.as_str()) {
             self.output.directive(&word, span);
         } else {
-            self.output.error("unknown-directive", span, format!("there is no preprocessor line `#{word}`"));
+            self.output.error(
+                "unknown-directive",
+                span,
+                format!("`#{word}` is not a preprocessor directive"),
+            );
         }
         self.at = end.unwrap_or(self.at + 2);
         if word.starts_with("if") {
@@ -249,7 +254,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Returns the index of the first piece in a later line; `None` if a macro produced the tokens.
+    /// Returns the index of the first piece in a later line, or `None` if it is unknown (tokens of a macro).
     fn line_end(&self) -> Option<usize> {
         let first = self.piece(0)?.position;
         let is_known = self.piece(1).is_some_and(|next| next.position != first);
@@ -257,7 +262,8 @@ impl Lexer<'_> {
         Some(self.at + rest.iter().position(|piece| piece.position.0 != first.0).unwrap_or(rest.len()))
     }
 
-    /// Handles `#pragma` up to the end of the line or, if it is not known, of the pragma's grammar.
+    /// Handles `#pragma`. The pragma extends to `end`, the end of the line. If that is not known, the grammar
+    /// of the pragma determines the end.
     fn pragma(&mut self, end: Option<usize>) {
         let span = self.span(2);
         let word = self.ident_at(2).unwrap_or("").to_owned();
@@ -313,7 +319,7 @@ impl Lexer<'_> {
     }
 }
 
-/// Returns whether brackets are an attribute: `Some(false)` after `#`, `Some(true)` after `#!`.
+/// Returns whether brackets after these pieces are an attribute: `Some(true)` for an inner one (`#![...]`).
 fn attribute_mark(pieces: &[Piece]) -> Option<bool> {
     let is_punct =
         |piece: &Piece, expected| matches!(piece.kind, PieceKind::Punct { c, .. } if c == expected);

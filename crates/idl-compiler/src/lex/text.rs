@@ -1,4 +1,4 @@
-//! The lexer for files, and strings inside macros: converts preprocessing tokens to IDL tokens.
+//! The lexer for files, and for string literals in Rust macros: converts preprocessing tokens to IDL tokens.
 
 use super::import::Imports;
 use super::{Lexed, Output, number::number};
@@ -10,11 +10,11 @@ use crate::token::{Comments, Punct, TokenKind, Wideness};
 mod literal;
 
 pub(super) fn lex(mut preprocessor: Preprocessor<'_>, mut output: Output<'_>) -> Lexed {
-    // `doc_file` is the number of the text that contains the last documentation comment.
+    // `doc_file` is the index, in `Sources`, of the text that contains the last documentation comment.
     let (mut stray, mut doc_file, mut doc_count) = (None, 0, 0);
     let mut imports = Imports::default();
     while let Some(item) = preprocessor.next() {
-        imports.resume_statements(preprocessor.depth(), &mut output);
+        imports.resume_statements(preprocessor.open_file_count(), &mut output);
         if output.tokens.len() + doc_count > MAX_TOKENS {
             preprocessor.too_many_tokens(item.span());
             break;
@@ -26,7 +26,7 @@ pub(super) fn lex(mut preprocessor: Preprocessor<'_>, mut output: Output<'_>) ->
                 if doc_file != piece.span.file {
                     output.comments.outer.clear();
                 }
-                token(&piece, &mut stray, &mut output);
+                push_token(&piece, &mut stray, &mut output);
                 imports.process_token(&mut preprocessor, &mut output);
             }
             Item::Doc { text, inner, span } => {
@@ -41,7 +41,7 @@ pub(super) fn lex(mut preprocessor: Preprocessor<'_>, mut output: Output<'_>) ->
             Item::Pragma(span, line) => {
                 output.push(TokenKind::Pragma, span);
                 let last = line.last().map_or(span, |last| last.span);
-                line.iter().for_each(|piece| token(piece, &mut stray, &mut output));
+                line.iter().for_each(|piece| push_token(piece, &mut stray, &mut output));
                 output.push(TokenKind::PragmaEnd, Span { start: last.end, ..last });
             }
         }
@@ -59,10 +59,10 @@ pub(super) fn lex(mut preprocessor: Preprocessor<'_>, mut output: Output<'_>) ->
     output.finish(preprocessor.end)
 }
 
-/// A run of equal stray characters: the character and the end of the run.
+/// The last stray character, and the offset of its end in the text.
 type Stray = Option<(char, u32)>;
 
-fn token(piece: &Piece, stray: &mut Stray, output: &mut Output<'_>) {
+fn push_token(piece: &Piece, stray: &mut Stray, output: &mut Output<'_>) {
     output.joined = Some(!(piece.spaced || piece.at_expansion_edge));
     match piece.kind {
         Kind::Word => output.word(&piece.text, piece.span),
@@ -74,7 +74,7 @@ fn token(piece: &Piece, stray: &mut Stray, output: &mut Output<'_>) {
         },
         Kind::Quoted => {
             let wide = if piece.text.starts_with('L') { Wideness::Wide } else { Wideness::Narrow };
-            literal::quoted(piece, wide, output);
+            literal::read_literal(piece, wide, output);
         }
         Kind::Punct | Kind::Stray => {
             if let Some(punct) = Punct::of(&piece.text) {
@@ -96,7 +96,7 @@ fn token(piece: &Piece, stray: &mut Stray, output: &mut Output<'_>) {
     }
 }
 
-/// Creates an error about a part of a token, or about the whole token after a macro expansion.
+/// Creates an error about the bytes `from..to` of a token, or about all of it after a macro expansion.
 fn error_in_part(piece: &Piece, from: usize, to: usize, message: impl Into<String>) -> Diagnostic {
     let span = piece.span;
     let is_exact = span.expansion == 0 && span.range().len() == piece.text.len();

@@ -73,9 +73,9 @@ pub struct Bounds {
 }
 
 impl Model {
-    /// Returns the minimum and maximum that annotations set for a value of this type. If only one of the two
-    /// is set, the other is that of the type, for floating types an infinity. `None` if none is set, or the
-    /// type is not numeric.
+    /// Returns the minimum and maximum that annotations set for a value of this type. If only one of them is
+    /// set, the other one is the limit of the type, or an infinity for `float` and `double`. Returns `None`
+    /// if neither is set, or if the type is not an integer, `octet`, `float`, `double` or `fixed` type.
     pub fn bounds(&self, annotations: &Annotations, ty: TypeId) -> Option<Bounds> {
         if !annotations.has_range() {
             return None;
@@ -120,8 +120,7 @@ impl Model {
         None
     }
 
-    /// Returns whether the member is not optional and has no bounds, so that it can have all values of its
-    /// type, and its encoding is that of its type.
+    /// Returns whether the member has no bounds and is not optional, so that it is encoded like its type.
     pub fn is_plain(&self, member: &Member) -> bool {
         !member.annotations.is_optional()
             && !member.annotations.has_range()
@@ -139,7 +138,8 @@ impl Model {
         }
     }
 
-    /// Returns the unscaled value of a decimal number in the range of the `fixed` type `ty`.
+    /// Returns a decimal number as an integer: its value multiplied by ten to the power of the scale of the
+    /// `fixed` type `ty`. `None` for other values or types.
     pub(crate) fn unscaled(&self, ty: TypeId, value: &ConstValue) -> Option<i128> {
         match (value, self.stripped(ty)) {
             (ConstValue::Fixed { unscaled, scale }, Type::Fixed { scale: places, .. }) => {

@@ -1,8 +1,8 @@
 //! Memory layout of `@zero_copy` structs.
 //!
-//! Such a struct is sent and received as its memory image. Therefore its C layout must equal its CDR layout,
-//! for a struct at an 8-byte boundary and for each element of a sequence. In C, a struct has the strictest
-//! alignment of its members. In CDR, only primitives are aligned.
+//! A `@zero_copy` struct is sent and received as its memory image. Therefore its layout in memory, which is
+//! the C layout, must equal its CDR layout, both for a struct at an 8-byte boundary and for each element of a
+//! sequence. In C, a struct has the strictest alignment of its members. In CDR, only primitives are aligned.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ pub struct ZeroCopyLayout {
     pub size: usize,
     /// Alignment in bytes: 1, 2, 4 or 8.
     pub align: usize,
-    /// The members in order, starting with those of bases.
+    /// The members in order, starting with inherited members.
     pub fields: Vec<ZeroCopyField>,
 }
 
@@ -36,19 +36,19 @@ pub struct ZeroCopyField {
 pub enum ZeroCopyProblem {
     /// Not a struct with at least one member.
     NotAStruct,
-    /// Not every bit pattern is a value of the member's type. Only integers, `octet`, `char`, `float`,
-    /// `double`, other `@zero_copy` structs, and arrays of those are allowed, without bounds.
+    /// A member that is optional, has bounds, or is not an integer, `octet`, `char`, `float`, `double`,
+    /// another `@zero_copy` struct, or an array of these of less than 2 GiB.
     Member {
         /// Position of the member.
         index: usize,
-        /// The member's name.
+        /// Location of the member's name.
         span: Span,
     },
     /// A struct member that has a stricter alignment in memory than in CDR.
     Misaligned {
         /// Position of the member.
         index: usize,
-        /// The member's name.
+        /// Location of the member's name.
         span: Span,
         /// Offset of the member in CDR.
         cdr: usize,
@@ -60,7 +60,7 @@ pub enum ZeroCopyProblem {
         /// Number of missing bytes.
         missing: usize,
     },
-    /// The struct is larger than can be addressed.
+    /// The struct has 2 GiB or more.
     TooLarge,
 }
 
@@ -79,7 +79,7 @@ impl Model {
         self.layout_and_cdr_align(id, false).ok().map(|(layout, _)| layout)
     }
 
-    /// Returns the layout and its alignment in CDR; `only_annotated` requires nested `@zero_copy`.
+    /// Returns the layout and its CDR alignment. With `only_annotated`, nested structs must be `@zero_copy`.
     fn layout_and_cdr_align(
         &self,
         id: DefId,
@@ -145,11 +145,11 @@ impl Model {
     }
 }
 
-/// Maximum size of a struct: larger ones fit into no message, nor into the memory of 32 bits.
+/// Structs and arrays must be smaller than this, because larger ones do not fit into a message.
 const MAX_BYTES: usize = 1 << 31;
 
-/// Cached layouts of structs, by definition and by whether nested structs must be `@zero_copy`. All structs
-/// are complete, because layouts are only computed at the end of a text.
+/// Cached layouts of structs, by definition and by whether nested structs must be `@zero_copy`. Layouts are
+/// computed at the end of a text, when all structs are complete.
 #[derive(Debug, Default)]
 pub(super) struct Layouts(HashMap<(DefId, bool), Option<Part>>);
 

@@ -54,8 +54,8 @@ impl Model {
     }
 
     /// Returns whether the definition is in an included file that is not one of the compiler's input files.
-    /// The location of a module is its first opening. The location of a definition inside an interface, a
-    /// type or an instance of a template module is that of the interface, type or instance.
+    /// A module counts as located at its first opening. A definition inside an interface, a type or an
+    /// instance of a template module counts as located where that interface, type or instance is declared.
     pub fn is_included(&self, id: DefId) -> bool {
         let mut at = id;
         while let Some(parent) = self.def(at).parent.filter(|id| !self.is_module(*id)) {
@@ -94,7 +94,7 @@ impl Model {
         let mut path = Vec::new();
         let mut at = Some(id);
         while let Some(id) = at {
-            work::step();
+            work::count_step();
             let def = self.def(id);
             path.push(def.name.as_str());
             at = def.parent;
@@ -127,7 +127,7 @@ impl Model {
         id
     }
 
-    /// Returns the type of [`Model::strip`].
+    /// Returns the type after following all typedefs, as [`Model::strip`] does.
     pub fn stripped(&self, id: TypeId) -> &Type {
         self.ty(self.strip(id))
     }
@@ -179,7 +179,7 @@ impl Model {
         if let DefKind::Attribute(a) = &self.def(id).kind { Some(a) } else { None }
     }
 
-    /// Returns the body of a struct or exception, if this is one.
+    /// Returns the body, if this is a struct or an exception.
     pub fn structure(&self, id: DefId) -> Option<&Struct> {
         if let DefKind::Struct(s) | DefKind::Exception(s) = &self.def(id).kind { Some(s) } else { None }
     }
@@ -253,7 +253,7 @@ impl Model {
 
     fn add_bases(&self, id: DefId, seen: &mut HashSet<DefId>, order: &mut Vec<DefId>) {
         for base in self.direct_bases(id) {
-            work::step();
+            work::count_step();
             if seen.insert(base) {
                 self.add_bases(base, seen, order);
                 order.push(base);
@@ -266,12 +266,12 @@ impl Model {
         self.value(id).is_some_and(|value| value.modifier == ValueModifier::Abstract)
     }
 
-    /// Returns the base value type that is not abstract. Its state precedes that of the value type.
+    /// Returns the base value type that is not abstract. Its state precedes the value type's own state.
     pub fn concrete_base(&self, id: DefId) -> Option<DefId> {
         self.value(id)?.bases.first().copied().filter(|base| !self.is_abstract_value(*base))
     }
 
-    /// Returns whether programs marshal the state, because the type or a base with state is `custom`.
+    /// Returns whether programs marshal the state, because the type or a concrete base is `custom`.
     pub fn is_custom(&self, id: DefId) -> bool {
         // Terminates, because a base is defined before the types that derive from it.
         let mut lineage = std::iter::successors(Some(id), |id| self.concrete_base(*id));
@@ -283,7 +283,7 @@ impl Model {
         let base = |id: DefId| self.structure(id).and_then(|body| body.base);
         // Terminates, because only a complete definition can be a base.
         let mut bases: Vec<DefId> = std::iter::successors(base(id), |at| base(*at)).collect();
-        work::steps(bases.len());
+        work::count_steps(bases.len());
         bases.reverse();
         bases
     }
@@ -295,7 +295,7 @@ impl Model {
         lineage
     }
 
-    /// Returns all fields of a bitset, those of its bases first; empty for other definitions.
+    /// Returns all fields of a bitset, inherited fields first; empty for other definitions.
     pub fn all_bit_fields(&self, id: DefId) -> Vec<&BitField> {
         let base = |id: DefId| self.bitset(id).and_then(|body| body.base);
         // Terminates, because only a complete definition can be a base.
@@ -322,11 +322,11 @@ impl Model {
         }
     }
 
-    /// Returns all members of a struct or exception, those of its bases first; empty for other definitions.
+    /// Returns all members of a struct or exception, inherited members first; empty for other definitions.
     pub fn all_struct_members(&self, id: DefId) -> Vec<&Member> {
         let bodies = self.struct_lineage(id).into_iter().filter_map(|owner| self.structure(owner));
         let members: Vec<&Member> = bodies.flat_map(|body| &body.members).collect();
-        work::steps(members.len());
+        work::count_steps(members.len());
         members
     }
 
@@ -336,7 +336,7 @@ impl Model {
         self.lineage(interface)
             .into_iter()
             .flat_map(|owner| self.children(owner))
-            .inspect(|_| work::step())
+            .inspect(|_| work::count_step())
             .map(|id| self.def(*id))
             .filter(|def| matches!(def.kind, DefKind::Operation(_) | DefKind::Attribute(_)))
     }
@@ -357,7 +357,7 @@ impl Model {
         })
     }
 
-    /// Returns whether the type contains itself, through sequences, members and the state of values.
+    /// Returns whether the type contains itself through elements, members or the state of value types.
     pub fn is_recursive(&self, def: DefId) -> bool {
         self.recursive.get(def.index()).copied().unwrap_or(false)
     }
@@ -367,7 +367,7 @@ impl Model {
     /// those. Structs without members or with optional members are excluded, and so is `fixed`, for which
     /// some ORBs send fewer bytes than the digits of the type need.
     pub fn is_fixed_size(&self, id: TypeId) -> bool {
-        !self.reaches(id, Fact::Variable)
+        !self.reaches(id, Fact::VariableSize)
     }
 
     /// Returns whether a `float`, `double` or `long double` is reachable from the type through members,
@@ -400,9 +400,9 @@ impl Model {
         self.member_types(id).into_iter().all(|ty| self.is_hashable(ty))
     }
 
-    /// Returns the types that a definition is built of; empty for definitions that are not in this list:
+    /// Returns the types that a definition directly consists of; empty for kinds that are not in this list:
     ///
-    /// * all members of a struct or exception, those of its bases first
+    /// * all members of a struct or exception, inherited members first
     /// * the members of a union in order, without its discriminator
     /// * the own state of a value type in order
     /// * the type in a value box
@@ -420,7 +420,7 @@ impl Model {
         }
     }
 
-    /// Returns the types that a type directly consists of, for a value with its inherited state.
+    /// Returns the types that a type directly consists of. For a value type, this includes inherited state.
     pub(crate) fn parts(&self, ty: &Type) -> Vec<TypeId> {
         match ty {
             Type::Sequence { element, .. } | Type::Array { element, .. } => vec![*element],

@@ -1,13 +1,13 @@
-//! Which properties types have directly or through the types that they are built of. Computed for all types
-//! in one pass, which propagates facts from each type to the types that contain it as a member, element,
-//! state or typedef.
+//! The properties of types, including those that they have only because of the types that they contain. They
+//! are computed for all types at once: the properties of each type are propagated to the types that contain
+//! it as a member, element or state, or name it in a typedef.
 
 use std::collections::VecDeque;
 
 use super::{DefId, DefKind, Flavour, Model, Primitive, Type, TypeId};
 use crate::work;
 
-/// A property of a type that also applies to all types that are built of it.
+/// A property of a type that also applies to all types that contain the type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fact {
     Float,
@@ -18,22 +18,23 @@ pub(super) enum Fact {
     /// A type that cannot be compared for equality and hashed.
     Unhashable,
     /// A type whose CDR size varies.
-    Variable,
+    VariableSize,
 }
 
 impl Fact {
-    const ALL: [Fact; 5] = [Fact::Float, Fact::Reference, Fact::Value, Fact::Unhashable, Fact::Variable];
+    const ALL: [Fact; 5] = [Fact::Float, Fact::Reference, Fact::Value, Fact::Unhashable, Fact::VariableSize];
 
     fn bit(self) -> u8 {
         1 << self as u8
     }
 }
 
+/// The properties of all types of a model, by the index of the type.
 #[derive(Debug, Default)]
 pub(super) struct Reach {
     /// For each type, the bits of its facts.
     facts: Vec<u8>,
-    /// For each type, a local interface that is reachable from it.
+    /// For each type, a local interface that is reachable from it, if there is one.
     locals: Vec<Option<DefId>>,
 }
 
@@ -46,7 +47,7 @@ impl Reach {
         for (index, ty) in model.types.iter().enumerate() {
             let id = TypeId(index as u32);
             let parts = model.parts(ty);
-            work::steps(1 + parts.len());
+            work::count_steps(1 + parts.len());
             for part in parts {
                 users[part.index()].push(id);
             }
@@ -61,7 +62,7 @@ impl Reach {
         while let Some(id) = queue.pop_front() {
             let (facts, local) = (reach.facts[id.index()], reach.locals[id.index()]);
             for user in &users[id.index()] {
-                work::step();
+                work::count_step();
                 let known = (reach.facts[user.index()], reach.locals[user.index()]);
                 let all = (known.0 | facts, known.1.or(local));
                 if all != known {
@@ -73,7 +74,7 @@ impl Reach {
         reach
     }
 
-    /// Evaluates `query` with the facts of the model's types, updated if types were added.
+    /// Evaluates `query` with the facts of the model's types, which are computed again if types were added.
     fn query<T>(model: &Model, query: impl FnOnce(&Reach) -> T) -> T {
         let mut reach = model.reach.borrow_mut();
         if reach.facts.len() != model.types.len() {
@@ -84,14 +85,14 @@ impl Reach {
 }
 
 impl Model {
-    /// Returns whether the fact applies to the type or to a type that it is built of.
+    /// Returns whether the fact applies to the type or to a type that it contains.
     pub(super) fn reaches(&self, id: TypeId, fact: Fact) -> bool {
         Reach::query(self, |reach| reach.facts[id.index()] & fact.bit() != 0)
     }
 
     /// Returns a local interface that is reachable from the type through members, elements, state and
-    /// typedefs. Values of such a type never leave the process.
-    pub fn local_part(&self, id: TypeId) -> Option<DefId> {
+    /// typedefs. Values of a type that contains one never leave the process.
+    pub fn reachable_local_interface(&self, id: TypeId) -> Option<DefId> {
         Reach::query(self, |reach| reach.locals[id.index()])
     }
 
@@ -116,7 +117,7 @@ impl Model {
                     || self.applies_directly(ty, Fact::Float)
                     || self.applies_directly(ty, Fact::Value)
             }
-            Fact::Variable => match ty {
+            Fact::VariableSize => match ty {
                 Type::Primitive(p) => *p == Primitive::WChar,
                 Type::Array { .. } => false,
                 Type::Named(def) => match &self.def(*def).kind {

@@ -2,7 +2,7 @@
 
 use super::{DefId, TypeId};
 
-/// An IDL type. The types and definitions that it is built of are given by [`TypeId`] and [`DefId`].
+/// An IDL type. It refers to the types and definitions that it contains by [`TypeId`] and [`DefId`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
     /// A basic type.
@@ -22,7 +22,7 @@ pub enum Type {
     Array {
         /// Element type. It can be an array only through a typedef.
         element: TypeId,
-        /// Dimensions in order, outermost first, at least one, each at least 1.
+        /// Dimensions, outermost first. There is at least one, and each is at least 1.
         dims: Vec<u32>,
     },
     /// A struct, union, enum, interface (a reference to it), value type, value box, native type, bitset,
@@ -66,7 +66,7 @@ pub enum Primitive {
     Char,
     /// `wchar`.
     WChar,
-    /// `int8`: signed eight bits.
+    /// `int8`: a signed number of eight bits.
     Int8,
     /// `uint8`: an unsigned number of eight bits, encoded as `octet`.
     UInt8,

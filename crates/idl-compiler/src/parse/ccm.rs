@@ -1,20 +1,20 @@
-//! The CORBA Component Model (CCM): event types, components, homes, port types, connectors and imports. The
-//! keywords are reserved only where one of these can start.
+//! The CORBA Component Model (CCM): event types, components, homes, port types, connectors and imports. Their
+//! keywords are reserved only where such a definition can start.
 
 use super::input::Input;
 use super::item::ScopeKind;
 use super::parser::{Parse, Parser};
 use super::value;
 use crate::ast::{
-    Component, Head, Home, Ident, Import, Item, ItemKind, Name, Port, PortKind, TypeKind, TypeSpec,
+    Component, Home, Ident, Import, Intro, Item, ItemKind, Name, Port, PortKind, TypeKind, TypeSpec,
 };
 use crate::diagnostic::Diagnostic;
 use crate::token::{Punct, TokenKind};
 
 /// Keywords that start a definition in a file or module.
-pub(super) const STARTERS: &[&str] = &["component", "home", "eventtype", "porttype", "connector", "import"];
+pub(super) const KEYWORDS: &[&str] = &["component", "home", "eventtype", "porttype", "connector", "import"];
 
-const PORTS: &[(&str, PortKind)] = &[
+const PORT_KEYWORDS: &[(&str, PortKind)] = &[
     ("provides", PortKind::Provides),
     ("uses", PortKind::Uses),
     ("emits", PortKind::Emits),
@@ -26,19 +26,19 @@ const PORTS: &[(&str, PortKind)] = &[
 
 impl Parser<'_> {
     /// Parses a definition of the component model, starting at its keyword or the modifier before it.
-    pub(super) fn ccm(&mut self, head: Head, word: &str, place: ScopeKind) -> Parse<Item> {
+    pub(super) fn ccm(&mut self, intro: Intro, word: &str, place: ScopeKind) -> Parse<Item> {
         match word {
-            "eventtype" => self.value(head, true),
-            "component" => self.component(head),
-            "home" => self.home(head),
-            "porttype" => self.port_type(head),
-            "connector" => self.connector(head),
-            _ => self.import(head, place),
+            "eventtype" => self.value(intro, true),
+            "component" => self.component(intro),
+            "home" => self.home(intro),
+            "porttype" => self.port_type(intro),
+            "connector" => self.connector(intro),
+            _ => self.import(intro, place),
         }
     }
 
     /// Parses `import ::M;` or `import "IDL:M:1.0";`.
-    fn import(&mut self, head: Head, place: ScopeKind) -> Parse<Item> {
+    fn import(&mut self, intro: Intro, place: ScopeKind) -> Parse<Item> {
         let span = self.input.span();
         self.input.advance();
         let import = match self.input.kind() {
@@ -47,10 +47,10 @@ impl Parser<'_> {
         };
         self.semicolon("this import")?;
         if place != ScopeKind::File {
-            let error = Diagnostic::error("syntax", span, "`import` cannot stand inside a module");
+            let error = Diagnostic::error("syntax", span, "`import` is not allowed inside a module");
             self.input.report(error.help("move it to the start of the file"));
         }
-        Ok(Item { head, kind: ItemKind::Import(import) })
+        Ok(Item { intro, kind: ItemKind::Import(import) })
     }
 
     pub(super) fn base(&mut self, what: &str) -> Parse<Option<Name>> {
@@ -65,12 +65,12 @@ impl Parser<'_> {
         }
     }
 
-    fn component(&mut self, mut head: Head) -> Parse<Item> {
+    fn component(&mut self, mut intro: Intro) -> Parse<Item> {
         self.input.advance();
         let name = self.input.new_ident("the name of the component")?;
         self.components.insert("CCMObject");
         if self.input.take_punct(Punct::Semicolon) {
-            return Ok(Item { head, kind: ItemKind::ForwardComponent(name) });
+            return Ok(Item { intro, kind: ItemKind::ForwardComponent(name) });
         }
         let base = self.base("the base component")?;
         let supports = self.supports()?;
@@ -81,11 +81,11 @@ impl Parser<'_> {
                 _ => "`,` or `{`",
             });
         }
-        let items = self.scope(ScopeKind::Component, &mut head, &name.text, "component")?;
-        Ok(Item { head, kind: ItemKind::Component(Component { name, base, supports, items }) })
+        let items = self.scope(ScopeKind::Component, &mut intro, &name.text, "component")?;
+        Ok(Item { intro, kind: ItemKind::Component(Component { name, base, supports, items }) })
     }
 
-    fn connector(&mut self, mut head: Head) -> Parse<Item> {
+    fn connector(&mut self, mut intro: Intro) -> Parse<Item> {
         self.input.advance();
         let name = self.input.new_ident("the name of the connector")?;
         self.components.insert("CCMObject");
@@ -93,29 +93,29 @@ impl Parser<'_> {
         if !self.input.at_punct(Punct::BraceOpen) {
             return self.input.expected(if base.is_none() { "`:` or `{`" } else { "`{`" });
         }
-        let items = self.scope(ScopeKind::PortType, &mut head, &name.text, "connector")?;
-        Ok(Item { head, kind: ItemKind::Connector { name, base, items } })
+        let items = self.scope(ScopeKind::PortType, &mut intro, &name.text, "connector")?;
+        Ok(Item { intro, kind: ItemKind::Connector { name, base, items } })
     }
 
-    fn port_type(&mut self, mut head: Head) -> Parse<Item> {
+    fn port_type(&mut self, mut intro: Intro) -> Parse<Item> {
         self.input.advance();
         let name = self.input.new_ident("the name of the port type")?;
         if self.input.take_punct(Punct::Semicolon) {
-            return Ok(Item { head, kind: ItemKind::ForwardPortType(name) });
+            return Ok(Item { intro, kind: ItemKind::ForwardPortType(name) });
         }
         if !self.input.at_punct(Punct::BraceOpen) {
             return self.input.expected("`{` or `;`");
         }
         let errors = self.input.out.errors();
-        let items = self.scope(ScopeKind::PortType, &mut head, &name.text, "port type")?;
+        let items = self.scope(ScopeKind::PortType, &mut intro, &name.text, "port type")?;
         if items.is_empty() && self.input.out.errors() == errors {
             let message = format!("port type `{}` contains no port", name.text);
             self.input.report(Diagnostic::error("empty", name.span, message));
         }
-        Ok(Item { head, kind: ItemKind::PortType { name, items } })
+        Ok(Item { intro, kind: ItemKind::PortType { name, items } })
     }
 
-    fn home(&mut self, mut head: Head) -> Parse<Item> {
+    fn home(&mut self, mut intro: Intro) -> Parse<Item> {
         self.input.advance();
         let name = self.input.new_ident("the name of the home")?;
         let base = self.base("the base home")?;
@@ -147,9 +147,9 @@ impl Parser<'_> {
         if !self.input.at_punct(Punct::BraceOpen) {
             return self.input.expected(if primary_key.is_none() { "`primarykey` or `{`" } else { "`{`" });
         }
-        let items = self.scope(ScopeKind::Home, &mut head, &name.text, "home")?;
+        let items = self.scope(ScopeKind::Home, &mut intro, &name.text, "home")?;
         let home = Home { name, base, supports, manages, primary_key, items };
-        Ok(Item { head, kind: ItemKind::Home(Box::new(home)) })
+        Ok(Item { intro, kind: ItemKind::Home(Box::new(home)) })
     }
 
     /// Parses a factory or finder of a home; `None`, without consuming a token, for anything else.
@@ -164,14 +164,14 @@ impl Parser<'_> {
         }
     }
 
-    pub(super) fn port(&mut self, head: Head, place: ScopeKind) -> Parse<Item> {
+    pub(super) fn port(&mut self, intro: Intro, place: ScopeKind) -> Parse<Item> {
         if matches!(self.input.kind(), TokenKind::Keyword("readonly" | "attribute")) {
             let attribute = self.attribute()?;
             self.semicolon("this attribute")?;
-            return Ok(Item { head, kind: ItemKind::Attribute(attribute) });
+            return Ok(Item { intro, kind: ItemKind::Attribute(attribute) });
         }
         let found = match self.input.kind() {
-            TokenKind::Ident { text, escaped: false } => PORTS.iter().find(|(word, _)| word == text),
+            TokenKind::Ident { text, escaped: false } => PORT_KEYWORDS.iter().find(|(word, _)| word == text),
             _ => None,
         };
         let Some((word, mut kind)) = found.copied() else {
@@ -179,9 +179,9 @@ impl Parser<'_> {
         };
         let is_event = matches!(kind, PortKind::Emits | PortKind::Publishes | PortKind::Consumes);
         if is_event && place == ScopeKind::PortType {
-            let message = format!("`{word}` cannot stand in a port type or connector");
+            let message = format!("`{word}` is not allowed in a port type or connector");
             let error = Diagnostic::error("syntax", self.input.span(), message);
-            return self.input.fail(error.note("events are ports of components; here stand `provides`, `uses`, ports of other port types, and attributes"));
+            return self.input.fail(error.note("events are ports of components only; a port type or connector contains `provides`, `uses`, ports of other port types, and attributes"));
         }
         self.input.advance();
         // `uses multiple r;` uses an interface named `multiple`.
@@ -192,11 +192,11 @@ impl Parser<'_> {
             kind = PortKind::UsesMultiple;
         }
         let span = self.input.span();
-        let is_facet = matches!(kind, PortKind::Provides | PortKind::Uses | PortKind::UsesMultiple);
-        let ty = if is_facet && self.input.take_keyword("Object") {
+        let takes_interface = matches!(kind, PortKind::Provides | PortKind::Uses | PortKind::UsesMultiple);
+        let ty = if takes_interface && self.input.take_keyword("Object") {
             TypeSpec { kind: TypeKind::Object, span }
         } else {
-            let name = self.input.name(match is_facet {
+            let name = self.input.name(match takes_interface {
                 true => "an interface",
                 false if is_event => "an event type",
                 false => "a port type",
@@ -205,15 +205,15 @@ impl Parser<'_> {
         };
         let name: Ident = self.input.new_ident("the name of the port")?;
         self.semicolon("this port")?;
-        Ok(Item { head, kind: ItemKind::Port(Port { kind, ty, name }) })
+        Ok(Item { intro, kind: ItemKind::Port(Port { kind, ty, name }) })
     }
 }
 
-/// Returns the keyword of a definition of the component model that starts here. The text may use the same
-/// word as a name elsewhere: in a file or module, no other definition can start with a name.
+/// Returns the keyword of the definition of the component model that starts here, if one does. Texts may also
+/// use the keywords as names, because in a file or module no other definition can start with a name.
 pub(super) fn at_ccm(input: &Input<'_>) -> Option<&'static str> {
     let word_at = |ahead| match input.kind_at(ahead) {
-        TokenKind::Ident { text, escaped: false } => STARTERS.iter().copied().find(|word| word == text),
+        TokenKind::Ident { text, escaped: false } => KEYWORDS.iter().copied().find(|word| word == text),
         _ => None,
     };
     let is_name = |ahead| matches!(input.kind_at(ahead), TokenKind::Ident { .. } | TokenKind::Keyword(_));

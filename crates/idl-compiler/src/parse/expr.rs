@@ -6,7 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::token::{Punct, TokenKind, Wideness};
 
 /// Binary operators by precedence, lowest first.
-const LEVELS: &[&[(Punct, Binary)]] = &[
+const PRECEDENCES: &[&[(Punct, Binary)]] = &[
     &[(Punct::Or, Binary::Or)],
     &[(Punct::Xor, Binary::Xor)],
     &[(Punct::And, Binary::And)],
@@ -15,15 +15,15 @@ const LEVELS: &[&[(Punct, Binary)]] = &[
     &[(Punct::Star, Binary::Multiply), (Punct::Slash, Binary::Divide), (Punct::Percent, Binary::Remainder)],
 ];
 
-/// The operands so far of operators of one precedence, and the operator before the next operand.
-struct Operands {
+/// The operands so far of a chain of operators of one precedence, and the operator before the next operand.
+struct PendingOperators {
     level: usize,
     first: Expr,
     rest: Vec<(Binary, Expr)>,
     operator: Binary,
 }
 
-impl Operands {
+impl PendingOperators {
     fn into_expr(mut self, last: Expr) -> Expr {
         let span = self.first.span.to(last.span);
         self.rest.push((self.operator, last));
@@ -40,13 +40,14 @@ impl Parser<'_> {
         expr
     }
 
-    /// Parses operands and operators. Each pending operator of lower precedence is a nesting level.
+    /// Parses operands and binary operators. Each precedence with pending operators is a nesting level.
     fn binary(&mut self, what: &str) -> Parse<Expr> {
         // Pending operators, the lowest precedence first.
-        let mut open: Vec<Operands> = Vec::new();
+        let mut open: Vec<PendingOperators> = Vec::new();
         let mut operand = self.unary(what)?;
         loop {
-            let found = LEVELS.iter().enumerate().find_map(|(at, level)| Some((at, self.operator(level)?)));
+            let found =
+                PRECEDENCES.iter().enumerate().find_map(|(at, level)| Some((at, self.operator(level)?)));
             while let Some(done) = open.pop_if(|open| found.is_none_or(|(level, _)| level < open.level)) {
                 operand = done.into_expr(operand);
                 self.depth -= 1;
@@ -56,7 +57,7 @@ impl Parser<'_> {
                 Some(open) => open.rest.push((std::mem::replace(&mut open.operator, operator), operand)),
                 None => {
                     self.enter_level()?;
-                    open.push(Operands { level, first: operand, rest: Vec::new(), operator });
+                    open.push(PendingOperators { level, first: operand, rest: Vec::new(), operator });
                 }
             }
             operand = self.unary("an operand")?;

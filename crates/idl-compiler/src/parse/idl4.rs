@@ -1,4 +1,4 @@
-//! Bitsets, bitmasks, maps and annotation declarations, whose keywords are names elsewhere.
+//! Bitsets, bitmasks, maps and annotation declarations. Elsewhere, their keywords may be used as names.
 
 use super::input::Input;
 use super::item::ScopeKind;
@@ -7,7 +7,7 @@ use crate::ast::{AnnotationDef, AnnotationMember, BitField, Bitmask, Bitset, Ite
 use crate::token::{Punct, TokenKind};
 
 impl Parser<'_> {
-    /// Parses a definition of IDL 4 up to its `;`, if one starts here, and describes it for messages.
+    /// Parses a definition of IDL 4 up to its `;`, if one starts here. Returns it and its description.
     pub(super) fn idl4_item(&mut self) -> Option<Parse<(ItemKind, &'static str)>> {
         match self.input.kind() {
             TokenKind::Punct(Punct::At) => {
@@ -35,7 +35,7 @@ impl Parser<'_> {
     }
 
     fn bit_field(&mut self) -> Parse<BitField> {
-        let head = self.head()?;
+        let intro = self.intro()?;
         let span = self.input.span();
         match self.input.kind() {
             TokenKind::Ident { text, escaped: false } if text == "bitfield" => self.input.advance(),
@@ -61,7 +61,7 @@ impl Parser<'_> {
             }
         }
         self.semicolon("this field")?;
-        Ok(BitField { head, width, ty, names, span })
+        Ok(BitField { intro, width, ty, names, span })
     }
 
     fn bitmask(&mut self) -> Parse<Bitmask> {

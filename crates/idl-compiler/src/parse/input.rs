@@ -1,4 +1,4 @@
-//! The tokens of a text at the current position, and the errors about them.
+//! A cursor over the tokens of a text, which also reports errors at its position.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -11,8 +11,8 @@ use crate::source::Span;
 use crate::suggest::closest;
 use crate::token::{KEYWORDS, Punct, Token, TokenKind, keyword};
 
-/// Keywords that start a definition or a part of one. The preceding declaration ends before them.
-pub(super) const STARTERS: &[&str] = &[
+/// Keywords that start a definition or a part of one.
+pub(super) const DEFINITION_KEYWORDS: &[&str] = &[
     "module",
     "interface",
     "struct",
@@ -36,19 +36,19 @@ pub(super) const STARTERS: &[&str] = &[
     "default",
 ];
 
-/// Minimum length of a misspelt keyword: shorter words resemble too many others.
-const MIN_MISSPELT_LENGTH: usize = 4;
+/// Minimum length of a word that may be a misspelt keyword. Shorter words resemble too many keywords.
+const MIN_MISSPELT_BYTES: usize = 4;
 
 pub(super) struct Input<'o> {
     /// Never empty. Ends with [`TokenKind::End`], which is never consumed.
     pub(super) tokens: Vec<Token>,
     pub(super) at: usize,
-    /// Names declared so far. Contextual keywords (`port`, `map`) become names by a declaration.
+    /// Names declared so far. Once declared, a word that is a keyword only in some places (`map`) is a name.
     pub(super) declared_names: HashSet<String>,
     strict_names: bool,
-    /// The text is nested too deeply or ended early, which was reported. No further errors are.
+    /// Whether too deep nesting or an early end of the text was reported. No further errors are reported.
     pub(super) silenced: bool,
-    /// As in [`Parsed`](super::Parsed).
+    /// Names that follow `Components::` in the text.
     pub(super) named_components: BTreeSet<String>,
     pub(super) out: &'o mut Collector,
 }
@@ -110,7 +110,7 @@ impl Input<'_> {
         self.take_if(self.at_keyword(word))
     }
 
-    /// Returns whether this keyword of newer IDL is next, and the text did not declare it as a name.
+    /// Returns whether the current token is this word, and the text did not declare it as a name.
     pub(super) fn at_contextual_keyword(&self, word: &str) -> bool {
         self.contextual_keyword().is_some_and(|found| found == word)
     }
@@ -130,7 +130,7 @@ impl Input<'_> {
         Err(Reported)
     }
 
-    /// Suggests one of `words` for the current token, or a keyword for one of the two words before.
+    /// Suggests one of `words` for the current token, or else a keyword for one of the two words before it.
     pub(super) fn with_suggestion(&self, error: Diagnostic, words: &[&str]) -> Diagnostic {
         let suggestion = match self.kind() {
             // A single letter resembles too many words.
@@ -146,12 +146,12 @@ impl Input<'_> {
         }
     }
 
-    /// Adds a misspelt keyword before the current token, if any (`sruct S {`, `unsinged long x`).
+    /// Points to a misspelt keyword in the two words before the current token, if any (`unsinged long x`).
     fn with_misspelt_word_before(&self, error: Diagnostic) -> Diagnostic {
         for back in 1..=2 {
             let at = self.at.checked_sub(back).and_then(|at| self.tokens.get(at));
             let Some(Token { kind: TokenKind::Ident { text, escaped: false }, span, .. }) = at else { break };
-            let is_long = text.len() >= MIN_MISSPELT_LENGTH && !self.declared_names.contains(text);
+            let is_long = text.len() >= MIN_MISSPELT_BYTES && !self.declared_names.contains(text);
             if let Some(word) = closest(text, KEYWORDS.iter().copied()).filter(|_| is_long) {
                 return error.and(*span, format!("did you mean `{word}`?"));
             }
@@ -191,14 +191,14 @@ impl Input<'_> {
     }
 
     pub(super) fn at_definition_keyword(&self) -> bool {
-        matches!(self.kind(), TokenKind::Keyword(word) if STARTERS.contains(word))
+        matches!(self.kind(), TokenKind::Keyword(word) if DEFINITION_KEYWORDS.contains(word))
     }
 
-    /// Parses an identifier to declare. Reports one that differs from a keyword only in case.
+    /// Parses an identifier that the text declares. Reports it if it differs from a keyword only in case.
     pub(super) fn new_ident(&mut self, what: &str) -> Parse<Ident> {
         let escaped = matches!(self.kind(), TokenKind::Ident { escaped: true, .. });
         let ident = self.ident(what)?;
-        // The OMG text reserves the keyword `factory`; here it is one where factories are declared.
+        // The specification reserves `factory` everywhere, but here it is a keyword only in some places.
         let factory = || ident.text.eq_ignore_ascii_case("factory").then_some("factory");
         if let (false, Some(keyword)) = (escaped, keyword(&ident.text).or_else(factory)) {
             let text = &ident.text;
@@ -209,7 +209,7 @@ impl Input<'_> {
             }
             let found = found.note("a name must differ from every keyword in more than case");
             self.report(
-                found.help(format!("choose another name, or escape it: `_{text}` is named `{text}`")),
+                found.help(format!("choose another name, or escape it: `_{text}` means the name `{text}`")),
             );
         }
         self.declared_names.insert(ident.text.clone());
@@ -226,7 +226,7 @@ impl Input<'_> {
             TokenKind::Keyword(word) => {
                 let message = format!("expected {what}, found the keyword `{word}`");
                 let error = Diagnostic::error("syntax", self.span(), message);
-                let help = format!("a leading underscore makes it a name: `_{word}` is named `{word}`");
+                let help = format!("a leading underscore makes it a name: `_{word}` means the name `{word}`");
                 let with_word = self.with_misspelt_word_before(error.clone());
                 self.report(if with_word == error { error.help(help) } else { with_word });
                 Err(Reported)
@@ -258,7 +258,7 @@ impl Input<'_> {
         Ok(names)
     }
 
-    /// Returns the number of unclosed `{` since a token.
+    /// Returns the number of unclosed `{` since the token with index `start`.
     pub(super) fn open_braces(&self, start: usize) -> usize {
         let since = self.tokens.get(start..self.at).unwrap_or_default();
         since.iter().fold(0, |open: usize, token| match token.kind {
@@ -281,7 +281,7 @@ impl Input<'_> {
         Docs { lines: texts.flat_map(|text| clean_doc(text)).collect() }
     }
 
-    /// Consumes this word, which is a keyword only at this position.
+    /// Consumes the word if it is the current token. It is a keyword only at this position.
     pub(super) fn take_word(&mut self, word: &str) -> bool {
         self.take_if(matches!(self.kind(), TokenKind::Ident { text, escaped: false } if text == word))
     }
@@ -299,6 +299,7 @@ impl Input<'_> {
         Ok(name)
     }
 
+    /// Parses the name of an annotation's argument, and the `=` after it.
     pub(super) fn arg_name(&mut self) -> Parse<Ident> {
         let span = self.span();
         let name = match *self.kind() {
@@ -325,6 +326,7 @@ impl Input<'_> {
         self.unexpected(error.and(open, label));
         Err(Reported)
     }
+
     pub(super) fn string_arg(&mut self, what: &str) -> Parse<StringArg> {
         match self.kind() {
             TokenKind::Text { text, .. } => {
@@ -340,8 +342,8 @@ impl Input<'_> {
         self.tokens.get(self.at.saturating_sub(1)).map_or(&TokenKind::End, |token| &token.kind)
     }
 
-    pub(super) fn close_angle(&mut self, open: Span, bound: bool) -> Parse<()> {
-        let wanted = if bound { "`>`" } else { "`,` or `>`" };
+    pub(super) fn close_angle(&mut self, open: Span, has_bound: bool) -> Parse<()> {
+        let wanted = if has_bound { "`>`" } else { "`,` or `>`" };
         self.close(Punct::Greater, wanted, open, "to close this `<`")
     }
 }

@@ -3,13 +3,13 @@
 use super::input::Input;
 use super::item::ScopeKind;
 use super::parser::{Parse, Parser};
-use crate::ast::{Attribute, Head, Item, ItemKind, Operation, Param, Raises, StringArg, TypeKind, TypeSpec};
+use crate::ast::{Attribute, Intro, Item, ItemKind, Operation, Param, Raises, StringArg, TypeKind, TypeSpec};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Direction, Flavour};
 use crate::token::{Punct, TokenKind};
 
 impl Parser<'_> {
-    pub(super) fn interface(&mut self, mut head: Head) -> Parse<Item> {
+    pub(super) fn interface(&mut self, mut intro: Intro) -> Parse<Item> {
         let flavour = match () {
             () if self.input.take_keyword("abstract") => Flavour::Abstract,
             () if self.input.take_keyword("local") => Flavour::Local,
@@ -18,7 +18,7 @@ impl Parser<'_> {
         self.input.advance();
         let name = self.input.new_ident("the name of the interface")?;
         if self.input.take_punct(Punct::Semicolon) {
-            return Ok(Item { head, kind: ItemKind::ForwardInterface { flavour, name } });
+            return Ok(Item { intro, kind: ItemKind::ForwardInterface { flavour, name } });
         }
         let bases = if self.input.take_punct(Punct::Colon) {
             self.input.names("a base interface")?
@@ -29,8 +29,8 @@ impl Parser<'_> {
             let wanted = if bases.is_empty() { "`:`, `{` or `;`" } else { "`,` or `{`" };
             return self.input.expected(wanted);
         }
-        let items = self.scope(ScopeKind::Interface, &mut head, &name.text, "interface")?;
-        Ok(Item { head, kind: ItemKind::Interface { flavour, name, bases, items } })
+        let items = self.scope(ScopeKind::Interface, &mut intro, &name.text, "interface")?;
+        Ok(Item { intro, kind: ItemKind::Interface { flavour, name, bases, items } })
     }
 
     pub(super) fn native(&mut self) -> Parse<ItemKind> {
@@ -61,7 +61,7 @@ impl Parser<'_> {
         if self.input.at_keyword("raises") {
             let raises = self.raises()?;
             if !readonly {
-                let message = "`raises` of an attribute that is not readonly does not say whether reading or writing raises";
+                let message = "`raises` is allowed only on a readonly attribute: it does not tell whether getting or setting the attribute raises the exceptions";
                 let error = Diagnostic::error("attribute-raises", raises.span, message);
                 self.input.report(error.help("write `getraises (...)` and `setraises (...)`"));
             }
@@ -70,8 +70,8 @@ impl Parser<'_> {
         if self.input.at_contextual_keyword("getraises") {
             let raises = self.raises()?;
             if readonly {
-                let error =
-                    Diagnostic::error("attribute-raises", raises.span, "`getraises` on a readonly attribute");
+                let message = "a readonly attribute cannot have `getraises`";
+                let error = Diagnostic::error("attribute-raises", raises.span, message);
                 self.input.report(error.help("write `raises (...)`"));
             }
             get_raises.get_or_insert(raises);
@@ -79,7 +79,7 @@ impl Parser<'_> {
         if self.input.at_contextual_keyword("setraises") {
             let raises = self.raises()?;
             if readonly {
-                let message = "`setraises` on a readonly attribute, which is never set";
+                let message = "a readonly attribute cannot have `setraises`, because it is never set";
                 self.input.report(Diagnostic::error("attribute-raises", raises.span, message));
             }
             set_raises = Some(raises);
@@ -135,7 +135,7 @@ impl Parser<'_> {
     }
 
     fn param(&mut self) -> Parse<Param> {
-        let head = self.head()?;
+        let intro = self.intro()?;
         let direction_span = self.input.span();
         let direction = match self.input.kind() {
             TokenKind::Keyword("in") => Direction::In,
@@ -149,9 +149,9 @@ impl Parser<'_> {
         if self.input.at_punct(Punct::BracketOpen) {
             let message = "a parameter cannot be declared as an array";
             let error = Diagnostic::error("anonymous-type", self.input.span(), message);
-            return self.input.fail(error.help("name the array type with a typedef and use the name"));
+            return self.input.fail(error.help("name the array type with a typedef, and use the name here"));
         }
-        Ok(Param { head, direction, direction_span, ty, name })
+        Ok(Param { intro, direction, direction_span, ty, name })
     }
 
     /// Parses `raises (A, B)`, or the same with `getraises` or `setraises`.
@@ -164,7 +164,7 @@ impl Parser<'_> {
         Ok(Raises { names, span })
     }
 
-    /// Parses the type of a parameter, result or attribute, and reports one that is declared in place.
+    /// Parses the type of a parameter, result or attribute, and reports a type that is declared in place.
     fn param_type(&mut self, what: &str) -> Parse<TypeSpec> {
         let ty = self.type_spec(what)?;
         let anonymous = match ty.kind {
@@ -176,13 +176,13 @@ impl Parser<'_> {
             TypeKind::Enum { .. } => "an enum",
             _ => return Ok(ty),
         };
-        let message = format!("{anonymous} must have a name to be used here");
-        let error = Diagnostic::error("anonymous-type", ty.span, message);
+        let error =
+            Diagnostic::error("anonymous-type", ty.span, format!("{anonymous} cannot be declared here"));
         let help = match ty.kind {
             TypeKind::Sequence { .. } | TypeKind::Map { .. } | TypeKind::Fixed(_) => {
-                "declare it with a typedef before the interface and use the name"
+                "declare it with a typedef, and use the name here"
             }
-            _ => "declare it before and use the name",
+            _ => "declare it separately, and use its name here",
         };
         self.input.report(error.help(help));
         Ok(TypeSpec { kind: TypeKind::Bad, span: ty.span })

@@ -1,9 +1,9 @@
 //! Definitions in a file, a module, an interface or a value type, and the annotations before them.
 
-use super::input::{Input, STARTERS};
+use super::input::{DEFINITION_KEYWORDS, Input};
 use super::parser::{Parse, Parser, Reported};
 use super::{ccm, interface, template, value};
-use crate::ast::{Annotation, Head, Item, ItemKind, TypeKind};
+use crate::ast::{Annotation, Intro, Item, ItemKind, TypeKind};
 use crate::diagnostic::Diagnostic;
 use crate::model::Docs;
 use crate::suggest::closest;
@@ -29,8 +29,9 @@ impl Parser<'_> {
         loop {
             docs.lines.extend(self.input.inner_docs());
             let pragmas = self.pragmas();
-            items
-                .extend(pragmas.map(|pragma| Item { head: Head::default(), kind: ItemKind::Pragma(pragma) }));
+            items.extend(
+                pragmas.map(|pragma| Item { intro: Intro::default(), kind: ItemKind::Pragma(pragma) }),
+            );
             match self.input.kind() {
                 TokenKind::End => return items,
                 TokenKind::Punct(Punct::BraceClose) if place != ScopeKind::File => return items,
@@ -57,33 +58,35 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses a definition. Modules are parsed here: they nest, and the stack frame of `item` is large.
+    /// Parses a definition. Modules, which nest, are not parsed in `item`, because its stack frame is large.
     pub(super) fn module_or_item(&mut self, place: ScopeKind) -> Parse<Item> {
-        let head = self.head()?;
+        let intro = self.intro()?;
         match place {
-            ScopeKind::File | ScopeKind::Module if self.input.at_keyword("module") => self.module(head),
-            ScopeKind::File | ScopeKind::Module if template::at_alias(&self.input) => self.alias(head),
-            _ => self.item(head, place),
+            ScopeKind::File | ScopeKind::Module if self.input.at_keyword("module") => self.module(intro),
+            ScopeKind::File | ScopeKind::Module if template::at_alias(&self.input) => self.alias(intro),
+            _ => self.item(intro, place),
         }
     }
 
-    fn item(&mut self, head: Head, place: ScopeKind) -> Parse<Item> {
+    fn item(&mut self, intro: Intro, place: ScopeKind) -> Parse<Item> {
         if matches!(place, ScopeKind::Component | ScopeKind::PortType) {
-            return self.port(head, place);
+            return self.port(intro, place);
         }
         if let Some(item) = self.idl4_item() {
             let (kind, what) = item?;
             self.semicolon(what)?;
-            return Ok(Item { head, kind });
+            return Ok(Item { intro, kind });
         }
         let in_body = matches!(place, ScopeKind::Interface | ScopeKind::Value | ScopeKind::Home);
         if !in_body && let Some(word) = ccm::at_ccm(&self.input) {
-            return self.ccm(head, word, place);
+            return self.ccm(intro, word, place);
         }
         let (kind, what) = match *self.input.kind() {
-            TokenKind::Keyword("interface") if !in_body => return self.interface(head),
-            _ if !in_body && interface::at_flavoured_interface(&self.input) => return self.interface(head),
-            _ if !in_body && value::at_value(&self.input) => return self.value(head, false),
+            TokenKind::Keyword("interface") if !in_body => return self.interface(intro),
+            _ if !in_body && interface::at_flavoured_interface(&self.input) => {
+                return self.interface(intro);
+            }
+            _ if !in_body && value::at_value(&self.input) => return self.value(intro, false),
             TokenKind::Keyword("module" | "interface" | "valuetype" | "abstract" | "custom" | "local")
                 if in_body =>
             {
@@ -92,7 +95,7 @@ impl Parser<'_> {
                     ScopeKind::Home => "a home",
                     _ => "an interface",
                 };
-                let message = format!("{} cannot stand inside {scope}", self.input.kind().describe());
+                let message = format!("{} is not allowed inside {scope}", self.input.kind().describe());
                 let error = Diagnostic::error("syntax", self.input.span(), message);
                 return self.input.fail(error);
             }
@@ -123,13 +126,13 @@ impl Parser<'_> {
             _ => return self.no_definition(),
         };
         self.semicolon(what)?;
-        Ok(Item { head, kind })
+        Ok(Item { intro, kind })
     }
 
     /// Reports that no definition starts with the current token, and suggests a keyword if it resembles one.
     fn no_definition<T>(&mut self) -> Parse<T> {
         if let TokenKind::Ident { text, escaped: false } = self.input.kind()
-            && let Some(word) = closest(text, STARTERS.iter().chain(ccm::STARTERS).copied())
+            && let Some(word) = closest(text, DEFINITION_KEYWORDS.iter().chain(ccm::KEYWORDS).copied())
         {
             let message = format!("expected a definition, found `{text}`");
             let error = Diagnostic::error("syntax", self.input.span(), message);
@@ -140,31 +143,31 @@ impl Parser<'_> {
         self.input.expected("a definition")
     }
 
-    fn module(&mut self, mut head: Head) -> Parse<Item> {
+    fn module(&mut self, mut intro: Intro) -> Parse<Item> {
         self.input.advance();
         if template::at_template(&self.input) {
-            return self.template(head);
+            return self.template(intro);
         }
         let name = self.input.new_ident("the name of the module")?;
         let errors = self.input.out.errors();
-        let items = self.scope(ScopeKind::Module, &mut head, &name.text, "module")?;
+        let items = self.scope(ScopeKind::Module, &mut intro, &name.text, "module")?;
         if items.is_empty() && self.input.out.errors() == errors {
             let message = format!("module `{}` contains no definition", name.text);
             self.input.report(Diagnostic::error("empty", name.span, message));
         }
-        Ok(Item { head, kind: ItemKind::Module { name, items } })
+        Ok(Item { intro, kind: ItemKind::Module { name, items } })
     }
 
     /// Parses `{ ... };` with definitions.
     pub(super) fn scope(
         &mut self,
         place: ScopeKind,
-        head: &mut Head,
+        intro: &mut Intro,
         name: &str,
         what: &str,
     ) -> Parse<Vec<Item>> {
         let open = self.input.expect_punct(Punct::BraceOpen)?;
-        let items = self.nested(|parser| Ok(parser.items(place, &mut head.docs)))?;
+        let items = self.nested(|parser| Ok(parser.items(place, &mut intro.docs)))?;
         self.input.close_brace(open)?;
         self.semicolon(&format!("the body of {what} `{name}`"))?;
         Ok(items)
@@ -208,8 +211,9 @@ impl Parser<'_> {
         let ty = self.type_spec("a type")?;
         debug_assert!(!matches!(ty.kind, TypeKind::Name(_)), "starts with a keyword");
         if matches!(self.input.kind(), TokenKind::Ident { .. }) {
-            let error = Diagnostic::error("syntax", self.input.span(), "a name after the body of a type");
-            let error = error.help("to name the type again, write `typedef` before it");
+            let error =
+                Diagnostic::error("syntax", self.input.span(), "a name cannot follow the body of a type");
+            let error = error.help("to declare another name for the type, write `typedef` before it");
             return self.input.fail(error);
         }
         Ok(ItemKind::Type(ty))
@@ -227,14 +231,14 @@ impl Parser<'_> {
         Ok(ItemKind::TypePrefix { name, prefix: self.input.string_arg("the prefix in quotes")? })
     }
 
-    pub(super) fn head(&mut self) -> Parse<Head> {
+    pub(super) fn intro(&mut self) -> Parse<Intro> {
         let mut docs = self.input.docs();
         let mut annotations = Vec::new();
         while self.input.at_punct(Punct::At) && !declares_annotation(&self.input) {
             annotations.push(self.annotation()?);
             docs.lines.extend(self.input.docs().lines);
         }
-        Ok(Head { docs, annotations })
+        Ok(Intro { docs, annotations })
     }
 
     /// Parses `@name`, `@name(value)` or `@name(a = 1, b = 2)`.

@@ -19,21 +19,21 @@ pub(super) type Parse<T> = Result<T, Reported>;
 
 pub(super) struct Parser<'o> {
     pub(super) input: Input<'o>,
-    /// Pragmas after the current token.
+    /// Pragmas that have not been parsed yet, in order.
     pub(super) pragmas: VecDeque<SeparatedPragma>,
     pub(super) depth: usize,
     /// The greatest depth since this field was last reset.
     pub(super) deepest: usize,
     /// Number of enclosing template modules.
     pub(super) template_depth: usize,
-    /// Inside `<...>`, where `>>` closes two brackets instead of shifting.
+    /// Whether the parser is inside `<...>`, where `>>` closes two brackets instead of shifting.
     pub(super) in_angle: bool,
-    /// As in [`Parsed`](super::Parsed).
+    /// Names of definitions in the module `Components` that the text's component constructs need.
     pub(super) components: BTreeSet<&'static str>,
 }
 
 impl Parser<'_> {
-    /// Consumes a `;`, or reports that it is missing if the next token can start a declaration.
+    /// Consumes a `;`, or reports that it is missing. Fails unless the declaration evidently ends here.
     pub(super) fn semicolon(&mut self, after: &str) -> Parse<()> {
         if self.input.take_punct(Punct::Semicolon) {
             return Ok(());
@@ -44,7 +44,7 @@ impl Parser<'_> {
         if has_ended {
             let last = self.input.last_span();
             let end = Span { start: last.end.saturating_sub(1).max(last.start), ..last };
-            // An unterminated literal, which was reported, has consumed the `;`.
+            // A malformed literal was reported. If it is unterminated, the `;` is a part of it.
             if *self.input.last_kind() != TokenKind::BadLiteral {
                 self.input.unexpected(Diagnostic::error("syntax", end, message));
             }
@@ -55,7 +55,7 @@ impl Parser<'_> {
         Err(Reported)
     }
 
-    /// Returns whether the current token can only be the start of a new declaration.
+    /// Returns whether a declaration must start here: at a definition's keyword, or after a pragma.
     fn starts_item(&self) -> bool {
         self.input.at_definition_keyword() || self.follows_pragma()
     }
@@ -82,7 +82,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Parses items separated by commas, at least one.
+    /// Parses one or more items that are separated by commas.
     pub(super) fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Parse<T>) -> Parse<Vec<T>> {
         let mut items = vec![item(self)?];
         while self.input.take_punct(Punct::Comma) {
@@ -105,7 +105,7 @@ impl Parser<'_> {
         Ok(items)
     }
 
-    /// Runs a production in which `>>` closes two brackets if `in_angle` is set, and otherwise shifts.
+    /// Runs a production. In it, `>>` closes two brackets if `in_angle` is true, and shifts if it is false.
     pub(super) fn with_angle<T>(
         &mut self,
         in_angle: bool,
@@ -117,7 +117,7 @@ impl Parser<'_> {
         result
     }
 
-    /// Recovers from an error: continues, after at least one token, where a declaration can start.
+    /// Recovers from an error in the declaration at index `start`: skips to its end, or to an enclosing `}`.
     pub(super) fn recover_from(&mut self, start: usize) {
         // If a definition starts here, the `}` of an open block is probably missing.
         let open = if self.input.at_definition_keyword() { 0 } else { self.input.open_braces(start) };
@@ -127,8 +127,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Recovers from an error inside `depth` open blocks of a declaration. Skips the rest of the declaration:
-    /// to after its `;`, to after its last block if no `;` follows, or to the `}` of the enclosing scope.
+    /// Recovers from an error inside `depth` open blocks of a declaration. Skips its rest with the `;`. Stops
+    /// earlier after its last block if no `;` follows, at the `}` of the enclosing scope, or after a pragma.
     fn recover(&mut self, mut depth: usize) {
         let start = self.input.at;
         loop {

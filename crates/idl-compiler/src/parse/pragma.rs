@@ -14,7 +14,7 @@ use crate::token::{Punct, Token, TokenKind};
 pub(super) struct SeparatedPragma {
     /// Index of the token that follows the pragma.
     next_token: usize,
-    /// The pragma's own tokens, from `#pragma` to [`TokenKind::PragmaEnd`] and [`TokenKind::End`].
+    /// The pragma's own tokens: its line, [`TokenKind::PragmaEnd`] and [`TokenKind::End`].
     tokens: Vec<Token>,
 }
 
@@ -43,7 +43,7 @@ pub(super) fn separate(tokens: Vec<Token>) -> (Vec<Token>, VecDeque<SeparatedPra
 }
 
 impl Parser<'_> {
-    /// Returns the next pragmas before the current token; malformed ones are reported.
+    /// Parses the pragmas before the current token. Malformed ones are reported and left out.
     pub(super) fn pragmas(&mut self) -> impl Iterator<Item = Pragma> {
         std::iter::from_fn(|| {
             let is_next = self.pragmas.front().is_some_and(|pragma| pragma.next_token <= self.input.at);
@@ -71,14 +71,16 @@ fn pragma(input: &mut Input<'_>) -> Option<Pragma> {
     input.advance();
     let pragma = pragma_body(input).ok()?;
     if input.at_punct(Punct::Semicolon) && *input.kind_at(1) == TokenKind::PragmaEnd {
-        let warning = Diagnostic::warning("bad-pragma", input.span(), "a `;` behind a pragma means nothing");
-        input.report(warning.and(start, "of this pragma").help("remove it: a pragma ends with its line"));
+        let warning = Diagnostic::warning("bad-pragma", input.span(), "a `;` after a pragma has no effect");
+        input.report(
+            warning.and(start, "in this pragma").help("remove it: a pragma ends at the end of the line"),
+        );
         input.advance();
     }
     if *input.kind() != TokenKind::PragmaEnd {
         let message = format!("expected the end of the line, found {}", input.kind().describe());
         let error = Diagnostic::error("bad-pragma", input.span(), message);
-        input.report(error.and(start, "of this pragma"));
+        input.report(error.and(start, "in this pragma"));
     }
     Some(pragma)
 }

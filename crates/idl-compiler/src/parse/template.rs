@@ -1,5 +1,5 @@
 //! Template modules, their instances, and aliases of instances inside other template modules. The token after
-//! `<` distinguishes a declaration from an instance, because a parameter starts with its kind.
+//! `<` distinguishes a declaration from an instance: parameters start with a kind, such as `typename`.
 
 use std::rc::Rc;
 
@@ -8,7 +8,8 @@ use super::item::ScopeKind;
 use super::parser::{Parse, Parser};
 use super::types;
 use crate::ast::{
-    Actual, Expr, ExprKind, Formal, FormalKind, Head, Instance, Item, ItemKind, Name, Template,
+    Expr, ExprKind, Instance, Intro, Item, ItemKind, Name, Template, TemplateArg, TemplateParam,
+    TemplateParamKind,
 };
 use crate::diagnostic::Diagnostic;
 use crate::token::{Punct, TokenKind};
@@ -18,23 +19,23 @@ const KINDS: &str = "`typename`, `interface`, `valuetype`, `eventtype`, `struct`
 
 impl Parser<'_> {
     /// Parses a template module or an instance of one, starting at the name after `module`.
-    pub(super) fn template(&mut self, head: Head) -> Parse<Item> {
+    pub(super) fn template(&mut self, intro: Intro) -> Parse<Item> {
         let start = self.input.span();
         let has_arguments = *self.input.kind_at(1) == TokenKind::Punct(Punct::Less);
         if has_arguments && at_formal(&self.input, 2) {
-            return self.template_module(head);
+            return self.template_module(intro);
         }
         let template = self.input.name("the name of a template module")?;
         let open = self.input.expect_punct(Punct::Less)?;
         if at_formal(&self.input, 0) {
-            let message = format!("`{}` is not the name of a new template module", template.text());
+            let message = format!("`{}` cannot be the name of a new template module", template.text());
             let error = Diagnostic::error("syntax", start, message);
-            return self.input.fail(error.help("declare it in its own module, by a name without `::`"));
+            return self.input.fail(error.help("declare it inside that module, by a name without `::`"));
         }
         let args = self.with_angle(true, |parser| parser.list(Self::actual))?;
         self.input.close_angle(open, false)?;
         if self.input.at_punct(Punct::BraceOpen) {
-            let message = "parameters of a template module without their kinds";
+            let message = "the parameters of a template module must have kinds";
             let error = Diagnostic::error("syntax", open, message);
             let help = "write the kind before each name, such as `typename T` or `const long N`";
             return self.input.fail(error.help(help));
@@ -42,10 +43,10 @@ impl Parser<'_> {
         let name = self.input.new_ident("the name of the instance")?;
         self.semicolon("this instance of a template module")?;
         let instance = Instance { template, args, name, is_alias: false };
-        Ok(Item { head, kind: ItemKind::Instance(Box::new(instance)) })
+        Ok(Item { intro, kind: ItemKind::Instance(Box::new(instance)) })
     }
 
-    fn template_module(&mut self, mut head: Head) -> Parse<Item> {
+    fn template_module(&mut self, mut intro: Intro) -> Parse<Item> {
         let name = self.input.new_ident("the name of the template module")?;
         let open = self.input.expect_punct(Punct::Less)?;
         let params = self.with_angle(true, |parser| parser.list(Self::formal))?;
@@ -53,7 +54,7 @@ impl Parser<'_> {
         let (errors, start, deepest) = (self.input.out.errors(), self.input.at, self.deepest);
         self.deepest = self.depth;
         self.template_depth += 1;
-        let items = self.scope(ScopeKind::Module, &mut head, &name.text, "template module");
+        let items = self.scope(ScopeKind::Module, &mut intro, &name.text, "template module");
         self.template_depth -= 1;
         let height = self.deepest - self.depth;
         self.deepest = self.deepest.max(deepest);
@@ -64,55 +65,63 @@ impl Parser<'_> {
         }
         let token_count = self.input.at - start;
         let template = Template { name, params, items, token_count, height };
-        Ok(Item { head, kind: ItemKind::Template(Rc::new(template)) })
+        Ok(Item { intro, kind: ItemKind::Template(Rc::new(template)) })
     }
 
-    fn formal(&mut self) -> Parse<Formal> {
+    fn formal(&mut self) -> Parse<TemplateParam> {
         let start = self.input.span();
         let kind = match self.input.kind() {
-            TokenKind::Keyword("interface") => FormalKind::Interface,
-            TokenKind::Keyword("valuetype") => FormalKind::Value,
-            TokenKind::Keyword("struct") => FormalKind::Struct,
-            TokenKind::Keyword("union") => FormalKind::Union,
-            TokenKind::Keyword("exception") => FormalKind::Exception,
-            TokenKind::Keyword("enum") => FormalKind::Enum,
-            TokenKind::Ident { text, escaped: false } if text == "typename" => FormalKind::Type,
-            TokenKind::Ident { text, escaped: false } if text == "eventtype" => FormalKind::Event,
+            TokenKind::Keyword("interface") => TemplateParamKind::Interface,
+            TokenKind::Keyword("valuetype") => TemplateParamKind::Value,
+            TokenKind::Keyword("struct") => TemplateParamKind::Struct,
+            TokenKind::Keyword("union") => TemplateParamKind::Union,
+            TokenKind::Keyword("exception") => TemplateParamKind::Exception,
+            TokenKind::Keyword("enum") => TemplateParamKind::Enum,
+            TokenKind::Ident { text, escaped: false } if text == "typename" => TemplateParamKind::Type,
+            TokenKind::Ident { text, escaped: false } if text == "eventtype" => TemplateParamKind::Event,
             TokenKind::Keyword("sequence") if *self.input.kind_at(1) != TokenKind::Punct(Punct::Less) => {
-                FormalKind::AnySequence
+                TemplateParamKind::AnySequence
             }
             TokenKind::Keyword("sequence") => {
                 let ty = self.simple_type("a sequence")?;
                 let name = self.input.new_ident("the name of the parameter")?;
-                return Ok(Formal { kind: FormalKind::Sequence(ty), span: start.to(name.span), name });
+                return Ok(TemplateParam {
+                    kind: TemplateParamKind::Sequence(ty),
+                    span: start.to(name.span),
+                    name,
+                });
             }
             TokenKind::Keyword("const") => {
                 self.input.advance();
                 let ty = self.simple_type("the type of the constant")?;
                 let name = self.input.new_ident("the name of the parameter")?;
-                return Ok(Formal { kind: FormalKind::Const(ty), span: start.to(name.span), name });
+                return Ok(TemplateParam {
+                    kind: TemplateParamKind::Const(ty),
+                    span: start.to(name.span),
+                    name,
+                });
             }
             _ => return self.input.expected(KINDS),
         };
         self.input.advance();
         let name = self.input.new_ident("the name of the parameter")?;
-        Ok(Formal { kind, span: start.to(name.span), name })
+        Ok(TemplateParam { kind, span: start.to(name.span), name })
     }
 
-    /// Parses an argument, a type or a value. A name alone can be either.
-    fn actual(&mut self) -> Parse<Actual> {
+    /// Parses an argument, which is a type or a value. A name may be either, and is parsed as a value.
+    fn actual(&mut self) -> Parse<TemplateArg> {
         match self.input.kind() {
             TokenKind::Keyword("TRUE" | "FALSE") => {}
-            TokenKind::Keyword(_) => return self.simple_type("a type or a value").map(Actual::Type),
+            TokenKind::Keyword(_) => return self.simple_type("a type or a value").map(TemplateArg::Type),
             TokenKind::Ident { .. } if types::at_idl4_type(&self.input) => {
-                return self.simple_type("a type or a value").map(Actual::Type);
+                return self.simple_type("a type or a value").map(TemplateArg::Type);
             }
             _ => {}
         }
-        self.expr("a type or a value").map(Actual::Value)
+        self.expr("a type or a value").map(TemplateArg::Value)
     }
 
-    pub(super) fn alias(&mut self, head: Head) -> Parse<Item> {
+    pub(super) fn alias(&mut self, intro: Intro) -> Parse<Item> {
         let span = self.input.span();
         self.input.advance();
         let template = self.input.name("the name of a template module")?;
@@ -122,15 +131,15 @@ impl Parser<'_> {
         let name = self.input.new_ident("the name of the instance")?;
         self.semicolon("this alias")?;
         if self.template_depth == 0 {
-            let error = Diagnostic::error("syntax", span, "`alias` stands only in a template module");
+            let error = Diagnostic::error("syntax", span, "`alias` is allowed only in a template module");
             self.input.report(error.help(format!("write `module {}<...> {};`", template.text(), name.text)));
         }
         let instance = Instance { template, args, name, is_alias: true };
-        Ok(Item { head, kind: ItemKind::Instance(Box::new(instance)) })
+        Ok(Item { intro, kind: ItemKind::Instance(Box::new(instance)) })
     }
 }
 
-/// Returns whether the name after `module` is that of a template module, declared or instantiated here.
+/// Returns whether a template module is declared or instantiated here, after the keyword `module`.
 pub(super) fn at_template(input: &Input<'_>) -> bool {
     match input.kind() {
         TokenKind::Punct(Punct::Scope) => true,
@@ -139,7 +148,7 @@ pub(super) fn at_template(input: &Input<'_>) -> bool {
     }
 }
 
-/// Returns whether the token at this distance starts a parameter of a template module.
+/// Returns whether the token at the distance `ahead` starts a formal parameter of a template module.
 fn at_formal(input: &Input<'_>, ahead: usize) -> bool {
     let is_name = |ahead| matches!(input.kind_at(ahead), TokenKind::Ident { .. });
     match input.kind_at(ahead) {
@@ -181,9 +190,9 @@ pub(super) fn at_alias(input: &Input<'_>) -> bool {
         && matches!(input.kind_at(1), TokenKind::Ident { .. } | TokenKind::Punct(Punct::Scope))
 }
 
-fn parameter_name(input: &mut Input<'_>) -> Parse<Actual> {
+fn parameter_name(input: &mut Input<'_>) -> Parse<TemplateArg> {
     let ident = input.ident("the name of a parameter")?;
     let span = ident.span;
     let name = Name { absolute: false, parts: vec![ident], span };
-    Ok(Actual::Value(Expr { kind: ExprKind::Name(name), span }))
+    Ok(TemplateArg::Value(Expr { kind: ExprKind::Name(name), span }))
 }

@@ -1,9 +1,9 @@
-//! Types.
+//! Parsing of types.
 
 use super::input::Input;
 use super::parser::{Parse, Parser, Reported};
 use crate::ast::{
-    Case, Declarator, Enumerator, Expr, Head, Ident, Member, MemberKind, TypeKind, TypeSpec, Union,
+    Case, Declarator, Enumerator, Expr, Ident, Intro, Member, MemberKind, TypeKind, TypeSpec, Union,
 };
 use crate::diagnostic::Diagnostic;
 use crate::model::Primitive;
@@ -30,7 +30,7 @@ impl Parser<'_> {
 
     pub(super) fn simple_type(&mut self, what: &str) -> Parse<TypeSpec> {
         let start = self.input.span();
-        // This function is recursive. To keep its stack frame small, another one parses the other types.
+        // This function is recursive. To keep its stack frame small, `plain_type` parses all other types.
         let kind = match *self.input.kind() {
             TokenKind::Keyword("sequence") => self.sequence(),
             TokenKind::Ident { .. } if at_map(&self.input) => self.map(),
@@ -61,7 +61,7 @@ impl Parser<'_> {
             }
             TokenKind::Keyword("fixed") => self.fixed()?,
             TokenKind::Keyword("void") => {
-                let message = "`void` is not a type; it stands only before an operation";
+                let message = "`void` is not a type; it is allowed only as the result of an operation";
                 self.input.report(Diagnostic::error("not-a-type", start, message));
                 self.input.advance();
                 TypeKind::Bad
@@ -132,7 +132,7 @@ impl Parser<'_> {
 
     pub(super) fn nested_element(&mut self, container: &str, what: &str) -> Parse<Box<TypeSpec>> {
         self.nested(|parser| match parser.input.kind() {
-            TokenKind::Keyword("struct" | "union" | "enum") => parser.declared_inside(container),
+            TokenKind::Keyword("struct" | "union" | "enum") => parser.fail_declared_inside(container),
             _ => parser.simple_type(what).map(Box::new),
         })
     }
@@ -141,10 +141,10 @@ impl Parser<'_> {
         if self.input.take_punct(Punct::Comma) { self.expr("a bound").map(Some) } else { Ok(None) }
     }
 
-    fn declared_inside<T>(&mut self, container: &str) -> Parse<T> {
+    fn fail_declared_inside<T>(&mut self, container: &str) -> Parse<T> {
         let message = format!("{} cannot be declared inside {container} type", self.input.kind().describe());
         let error = Diagnostic::error("syntax", self.input.span(), message);
-        self.input.fail(error.help("declare it before and use the name"))
+        self.input.fail(error.help("declare it separately, and use its name here"))
     }
 
     fn fixed(&mut self) -> Parse<TypeKind> {
@@ -155,7 +155,7 @@ impl Parser<'_> {
         let parts = self.with_angle(true, |parser| {
             let digits = parser.expr("the number of digits")?;
             parser.input.expect_punct(Punct::Comma)?;
-            Ok((digits, parser.expr("the number of digits behind the point")?))
+            Ok((digits, parser.expr("the number of digits after the point")?))
         })?;
         self.input.expect_punct(Punct::Greater)?;
         Ok(TypeKind::Fixed(Some(Box::new(parts))))
@@ -199,7 +199,7 @@ impl Parser<'_> {
         let mut members = Vec::new();
         loop {
             let pragmas = self.pragmas().map(MemberKind::Pragma);
-            members.extend(pragmas.map(|kind| Member { head: Head::default(), kind }));
+            members.extend(pragmas.map(|kind| Member { intro: Intro::default(), kind }));
             if matches!(self.input.kind(), TokenKind::Punct(Punct::BraceClose) | TokenKind::End) {
                 return Ok(members);
             }
@@ -213,11 +213,11 @@ impl Parser<'_> {
     }
 
     fn member(&mut self) -> Parse<Member> {
-        let head = self.head()?;
+        let intro = self.intro()?;
         let ty = self.type_spec("the type of a member")?;
         let declarators = self.declarators()?;
         self.semicolon("this member")?;
-        Ok(Member { head, kind: MemberKind::Data { ty, declarators } })
+        Ok(Member { intro, kind: MemberKind::Data { ty, declarators } })
     }
 
     fn enumeration(&mut self) -> Parse<TypeKind> {
@@ -227,7 +227,7 @@ impl Parser<'_> {
         Ok(TypeKind::Enum { name, enumerators })
     }
 
-    /// Parses `{ a, b }` of an enum or bitmask. `item` is what each name is, with its article.
+    /// Parses `{ a, b }` of an enum or bitmask. `item` describes one of the names, with an article: `a flag`.
     pub(super) fn enumerators(&mut self, name: &Ident, kind: &str, item: &str) -> Parse<Vec<Enumerator>> {
         let open = self.input.expect_punct(Punct::BraceOpen)?;
         let (_, noun) = item.split_once(' ').unwrap_or(("", item));
@@ -237,13 +237,13 @@ impl Parser<'_> {
             self.input.report(Diagnostic::error("empty", name.span, message));
         } else {
             loop {
-                let head = self.head()?;
-                enumerators.push(Enumerator { head, name: self.input.new_ident(item)? });
+                let intro = self.intro()?;
+                enumerators.push(Enumerator { intro, name: self.input.new_ident(item)? });
                 if !self.input.take_punct(Punct::Comma) {
                     break;
                 }
                 if self.input.at_punct(Punct::BraceClose) {
-                    let message = format!("a comma after the last {noun}");
+                    let message = format!("a comma is not allowed after the last {noun}");
                     let error = Diagnostic::error("syntax", self.input.last_span(), message);
                     self.input.report(error.help("remove it"));
                     break;
@@ -255,7 +255,7 @@ impl Parser<'_> {
     }
 
     fn union(&mut self) -> Parse<TypeKind> {
-        let (name, head, discriminator) = self.switch()?;
+        let (name, intro, discriminator) = self.switch()?;
         let open = self.input.expect_punct(Punct::BraceOpen)?;
         let errors = self.input.out.errors();
         let cases = self.until_brace(|parser| parser.with_angle(false, Self::case))?;
@@ -264,33 +264,33 @@ impl Parser<'_> {
             let message = format!("union `{}` has no members", name.text);
             self.input.report(Diagnostic::error("empty", name.span, message));
         }
-        Ok(TypeKind::Union(Box::new(Union { name, head, discriminator, cases })))
+        Ok(TypeKind::Union(Box::new(Union { name, intro, discriminator, cases })))
     }
 
-    /// Parses a union up to its body. Returns the name, the annotations of the discriminator, and its type.
-    fn switch(&mut self) -> Parse<(Ident, Head, TypeSpec)> {
+    /// Parses a union up to its body. Returns its name, and the annotations and type of its discriminator.
+    fn switch(&mut self) -> Parse<(Ident, Intro, TypeSpec)> {
         self.input.advance();
         let name = self.input.new_ident("the name of the union")?;
         if !self.input.take_keyword("switch") {
             return self.input.expected("`switch`");
         }
         self.input.expect_punct(Punct::ParenOpen)?;
-        let head = self.head()?;
+        let intro = self.intro()?;
         let discriminator = self.type_spec("the type of the discriminator")?;
         self.input.expect_punct(Punct::ParenClose)?;
-        Ok((name, head, discriminator))
+        Ok((name, intro, discriminator))
     }
 
     fn case(&mut self) -> Parse<Case> {
-        let (labels, head) = self.labels()?;
+        let (labels, intro) = self.labels()?;
         let ty = self.type_spec("the type of the member")?;
         let declarator = self.member_of_case()?;
-        Ok(Case { labels, head, ty, declarator })
+        Ok(Case { labels, intro, ty, declarator })
     }
 
     /// Parses labels. Also returns the documentation and annotations before the labels and before the member.
-    fn labels(&mut self) -> Parse<(Labels, Head)> {
-        let before = self.head()?;
+    fn labels(&mut self) -> Parse<(Labels, Intro)> {
+        let before = self.intro()?;
         let mut labels = Vec::new();
         loop {
             let start = self.input.span();
@@ -307,17 +307,17 @@ impl Parser<'_> {
         if labels.is_empty() {
             return self.input.expected("`case` or `default`");
         }
-        let mut head = self.head()?;
-        head.docs.lines.splice(0..0, before.docs.lines);
-        head.annotations.splice(0..0, before.annotations);
-        Ok((labels, head))
+        let mut intro = self.intro()?;
+        intro.docs.lines.splice(0..0, before.docs.lines);
+        intro.annotations.splice(0..0, before.annotations);
+        Ok((labels, intro))
     }
 
     /// Parses the name of the member after its type, and the `;`.
     fn member_of_case(&mut self) -> Parse<Declarator> {
         let declarator = self.declarator()?;
         if self.input.at_punct(Punct::Comma) {
-            let error = Diagnostic::error("syntax", self.input.span(), "a case of a union has one member");
+            let error = Diagnostic::error("syntax", self.input.span(), "a union case must have one member");
             return self.input.fail(error.help("give each member labels of its own"));
         }
         self.semicolon("this member")?;
@@ -325,7 +325,7 @@ impl Parser<'_> {
     }
 }
 
-/// Returns whether a type that starts with a contextual keyword of IDL 4 follows.
+/// Returns whether a type of IDL 4 starts here: a map, or an integer type such as `int8`.
 pub(super) fn at_idl4_type(input: &Input<'_>) -> bool {
     at_map(input) || new_primitive(input).is_some()
 }
@@ -334,7 +334,7 @@ fn at_map(input: &Input<'_>) -> bool {
     input.at_contextual_keyword("map") && *input.kind_at(1) == TokenKind::Punct(Punct::Less)
 }
 
-/// Returns the integer type of IDL 4 at the current token.
+/// Returns the integer type of IDL 4 that the current token names, if it names one.
 fn new_primitive(input: &Input<'_>) -> Option<Primitive> {
     Some(match input.contextual_keyword()? {
         "int8" => Primitive::Int8,

@@ -3,7 +3,7 @@
 use super::input::Input;
 use super::item::ScopeKind;
 use super::parser::{Parse, Parser};
-use crate::ast::{Factory, Head, Ident, Item, ItemKind, State, Value};
+use crate::ast::{Factory, Ident, Intro, Item, ItemKind, State, Value};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Direction, ValueModifier, Visibility};
 use crate::source::Span;
@@ -12,7 +12,7 @@ use crate::token::{Punct, TokenKind};
 impl Parser<'_> {
     /// Parses a value type, its forward declaration, or a value box, starting at the modifier or the keyword.
     /// The caller has checked that the keyword is `valuetype` or `eventtype`.
-    pub(super) fn value(&mut self, mut head: Head, is_event: bool) -> Parse<Item> {
+    pub(super) fn value(&mut self, mut intro: Intro, is_event: bool) -> Parse<Item> {
         let modifier_span = self.input.span();
         let modifier = match self.input.kind() {
             TokenKind::Keyword("abstract") => ValueModifier::Abstract,
@@ -31,12 +31,12 @@ impl Parser<'_> {
         let name = self.input.new_ident(&format!("the name of the {what}"))?;
         if self.input.take_punct(Punct::Semicolon) {
             let is_abstract = modifier == ValueModifier::Abstract;
-            return Ok(Item { head, kind: ItemKind::ValueForward { is_abstract, is_event, name } });
+            return Ok(Item { intro, kind: ItemKind::ForwardValue { is_abstract, is_event, name } });
         }
         let inherits = matches!(self.input.kind(), TokenKind::Punct(Punct::Colon | Punct::BraceOpen))
             || self.input.at_keyword("supports");
         if !inherits && !is_event {
-            return self.value_box(head, name, modifier_span);
+            return self.value_box(intro, name, modifier_span);
         }
         let mut truncatable = None;
         let bases = if self.input.take_punct(Punct::Colon) {
@@ -53,9 +53,9 @@ impl Parser<'_> {
                 (_, false) => "`,` or `{`",
             });
         }
-        let items = self.scope(ScopeKind::Value, &mut head, &name.text, what)?;
+        let items = self.scope(ScopeKind::Value, &mut intro, &name.text, what)?;
         let value = Value { modifier, modifier_span, is_event, name, truncatable, bases, supports, items };
-        Ok(Item { head, kind: ItemKind::Value(Box::new(value)) })
+        Ok(Item { intro, kind: ItemKind::Value(Box::new(value)) })
     }
 
     /// Parses the bases of a value type. `truncatable` is only allowed before the first.
@@ -64,10 +64,9 @@ impl Parser<'_> {
         while self.input.take_punct(Punct::Comma) {
             if self.input.take_keyword("truncatable") {
                 let span = self.input.last_span();
-                let message = "`truncatable` before a base that is not the first";
+                let message = "`truncatable` is allowed only before the first base";
                 let error = Diagnostic::error("truncatable", span, message);
-                let note =
-                    "only the base with state can be what is left of a value, and that is the first one";
+                let note = "a value can be truncated only to its base with state, which must be listed first";
                 self.input.report(error.note(note));
             }
             bases.push(self.input.name("a base value type")?);
@@ -75,7 +74,7 @@ impl Parser<'_> {
         Ok(bases)
     }
 
-    fn value_box(&mut self, head: Head, name: Ident, modifier: Option<Span>) -> Parse<Item> {
+    fn value_box(&mut self, intro: Intro, name: Ident, modifier: Option<Span>) -> Parse<Item> {
         let ty = self.type_spec("`:`, `supports`, `{`, `;` or the type in a value box")?;
         if let Some(span) = modifier {
             let message = format!("value box `{}` cannot be abstract or custom", name.text);
@@ -84,13 +83,13 @@ impl Parser<'_> {
         if self.input.at_punct(Punct::BracketOpen) {
             let message = "a value box cannot be declared as an array";
             let error = Diagnostic::error("anonymous-type", self.input.span(), message);
-            return self.input.fail(error.help("name the array type with a typedef and use the name"));
+            return self.input.fail(error.help("name the array type with a typedef, and use the name here"));
         }
         self.semicolon("this value box")?;
-        Ok(Item { head, kind: ItemKind::ValueBox { name, ty } })
+        Ok(Item { intro, kind: ItemKind::ValueBox { name, ty } })
     }
 
-    /// Parses a state member or factory; `None`, and nothing consumed, for anything else.
+    /// Parses a state member or factory; `None`, without consuming a token, for anything else.
     pub(super) fn value_element(&mut self) -> Parse<Option<(ItemKind, &'static str)>> {
         Ok(match self.input.kind() {
             TokenKind::Keyword("public" | "private") => {
@@ -116,8 +115,8 @@ impl Parser<'_> {
         match ty {
             Some(ty) if !is_operation => Ok(State { visibility, ty, declarators: self.declarators()? }),
             _ => {
-                let error = Diagnostic::error("syntax", start, format!("`{word}` before an operation"));
-                let error = error.note("only state has a visibility; operations are all public");
+                let error = Diagnostic::error("syntax", start, format!("an operation cannot be `{word}`"));
+                let error = error.note("only state members have a visibility; all operations are public");
                 self.input.fail(error.help("remove the word"))
             }
         }
@@ -131,10 +130,10 @@ impl Parser<'_> {
         let name = self.input.new_ident(&format!("the name of the {word}"))?;
         let params = self.params()?;
         for param in params.iter().filter(|param| param.direction != Direction::In) {
-            let message = format!("parameter `{}` of a {word} is not `in`", param.name.text);
+            let message = format!("parameter `{}` of a {word} must be `in`", param.name.text);
             let error = Diagnostic::error("syntax", param.direction_span, message);
-            let does = if is_finder { "what it finds" } else { "the value that it makes" };
-            self.input.report(error.note(format!("a {word} gives back {does}, and nothing else")));
+            let found = if is_finder { "what it finds" } else { "the value that it creates" };
+            self.input.report(error.note(format!("a {word} returns only {found}")));
         }
         let raises = if self.input.at_keyword("raises") { Some(self.raises()?) } else { None };
         Ok(Factory { name, params, raises })
@@ -148,7 +147,7 @@ pub(super) fn at_value(input: &Input<'_>) -> bool {
             && matches!(input.kind_at(1), TokenKind::Keyword("valuetype"))
 }
 
-/// Returns whether a factory or finder starts here; `factory::T` is the name of a type.
+/// Returns whether a factory or finder starts here, and not the name of a type (`factory::T`).
 pub(super) fn at_factory_keyword(input: &Input<'_>, word: &str) -> bool {
     matches!(input.kind(), TokenKind::Ident { text, escaped: false } if text == word)
         && *input.kind_at(1) != TokenKind::Punct(Punct::Scope)

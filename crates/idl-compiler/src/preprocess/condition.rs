@@ -73,7 +73,7 @@ impl Preprocessor<'_> {
         }
         let closed = !has_parenthesis || self.next_unexpanded().is_some_and(|piece| piece.is(")"));
         let Some(name) = name.filter(|name| closed && name.is_word()) else {
-            let message = "`defined` stands before a name or a name in parentheses";
+            let message = "`defined` must be followed by a name, or by a name in parentheses";
             self.error("bad-condition", word.span, message);
             return word.with(Kind::Bad, "");
         };
@@ -87,14 +87,14 @@ struct Reader<'l> {
     /// The location of the last token, for errors about missing tokens.
     end: Span,
     depth: usize,
-    /// Above zero in operands that are not evaluated (`0 && 1/0`), where no division is an error.
+    /// Above zero in operands that are not evaluated (`0 && 1/0`). There, a division by zero is not an error.
     skip_depth: usize,
 }
 
 type ValueResult = Result<Value, Diagnostic>;
 
 /// Binary operators by precedence, lowest first.
-const LEVELS: &[&[&str]] = &[
+const PRECEDENCES: &[&[&str]] = &[
     &["||"],
     &["&&"],
     &["|"],
@@ -158,7 +158,7 @@ impl Reader<'_> {
             }
             let yes = reader.evaluate_unless(!condition.is_true(), Self::conditional)?;
             if !reader.take(":") {
-                return Err(reader.bad("expected `:` of this `? :`"));
+                return Err(reader.bad("expected the `:` of this `? :`"));
             }
             let no = reader.evaluate_unless(condition.is_true(), Self::conditional)?;
             let bits = if condition.is_true() { yes.bits } else { no.bits };
@@ -170,7 +170,7 @@ impl Reader<'_> {
     fn binary(&mut self, min_level: usize) -> ValueResult {
         let mut left = self.unary()?;
         while let Some((operator, length)) = self.operator() {
-            let level = LEVELS.iter().position(|level| level.contains(&operator.as_str()));
+            let level = PRECEDENCES.iter().position(|level| level.contains(&operator.as_str()));
             let Some(level) = level.filter(|level| *level >= min_level) else { break };
             let at = self.at;
             self.at += length;
@@ -245,13 +245,13 @@ impl Reader<'_> {
 
     fn number(&mut self) -> ValueResult {
         let Some(piece) = self.line.get(self.at) else {
-            return Err(self.bad("expected a number or a name behind this"));
+            return Err(self.bad("expected a number or a name after this"));
         };
         let value = match piece.kind {
             // Names that are not macros are 0.
             Kind::Word => Value::signed(0),
-            Kind::Number => integer(&piece.text).map_err(|message| self.bad(message))?,
-            Kind::Quoted => character(&piece.text)
+            Kind::Number => parse_integer(&piece.text).map_err(|message| self.bad(message))?,
+            Kind::Quoted => parse_character(&piece.text)
                 .ok_or_else(|| self.bad(format!("{} has no meaning in a condition", &*piece.text)))?,
             _ => return Err(self.bad(format!("expected a number or a name, found `{}`", &*piece.text))),
         };
@@ -274,7 +274,7 @@ fn shift(value: Value, by: Value, left: bool) -> Value {
     Value { bits, ..value }
 }
 
-fn integer(text: &str) -> Result<Value, String> {
+fn parse_integer(text: &str) -> Result<Value, String> {
     let lower = text.to_ascii_lowercase();
     let (digits, radix) = match lower.as_bytes() {
         [b'0', b'x', ..] => (lower.get(2..).unwrap_or(""), 16),
@@ -296,7 +296,7 @@ fn integer(text: &str) -> Result<Value, String> {
 }
 
 /// Returns the code of a character literal; `None` if it is malformed or a string.
-fn character(text: &str) -> Option<Value> {
+fn parse_character(text: &str) -> Option<Value> {
     let text = text.strip_prefix('L').unwrap_or(text);
     let inside = text.strip_prefix('\'')?.strip_suffix('\'')?;
     let mut rest = inside.chars();

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::scan::unspliced;
 use super::text::{Kind, Piece};
-use super::{Conditional, Guard, Item, LineNumbering, MAX_DIRECTIVES, Preprocessor};
+use super::{Conditional, GuardState, Item, LineNumbering, MAX_DIRECTIVES, Preprocessor};
 use crate::diagnostic::Diagnostic;
 use crate::model::VendorPragma;
 use crate::source::Span;
@@ -15,7 +15,7 @@ pub(crate) const DIRECTIVES: &[&str] = &[
     "error", "warning", "ident",
 ];
 
-/// Pragmas with a meaning in IDL or for the preprocessor.
+/// Pragmas that IDL or the preprocessor defines.
 const PRAGMAS: &[&str] = &["prefix", "ID", "version", "once"];
 
 impl Preprocessor<'_> {
@@ -23,7 +23,7 @@ impl Preprocessor<'_> {
     pub(super) fn directive(&mut self, hash: &Piece) {
         self.usage.directives += 1;
         if self.usage.directives > MAX_DIRECTIVES {
-            let message = format!("more than {MAX_DIRECTIVES} lines start with `#`");
+            let message = format!("this text has more than {MAX_DIRECTIVES} preprocessor directives");
             return self.report_limit(Diagnostic::error("too-large", hash.span, message));
         }
         self.directive_line = self.stack.last().map(|open| open.cursor.line);
@@ -44,18 +44,21 @@ impl Preprocessor<'_> {
             line.insert(0, word);
             return self.line_directive(span, &line);
         }
-        // The text after the keyword as written: that of `#error` and `#pragma` need not consist of tokens.
+        // The text after the keyword, as written: after `#error` and `#pragma` it need not be valid tokens.
         let from = (word.span.end as usize).max(before);
         let text = open.cursor.text.get(from..open.cursor.at).unwrap_or("");
         let text = unspliced(text).unwrap_or_else(|| text.to_owned());
         let text = text.trim();
-        let is_first = matches!(open.guard, Guard::Unread);
-        // There is no guard if a directive is before the `#ifndef` or after the `#endif`, or a branch inside.
+        let is_first = matches!(open.guard, GuardState::Unread);
+        // Not an include guard: a directive before the `#ifndef` or after the `#endif`, or an `#else`
+        // between.
         let in_guard = open.conditions.len() == 1 && matches!(&*word.text, "else" | "elif");
-        if is_first || in_guard || matches!(open.guard, Guard::Closed(_)) {
+        if is_first || in_guard || matches!(open.guard, GuardState::Closed(_)) {
             open.guard = match line.as_slice() {
-                [name] if is_first && word.is("ifndef") && name.is_word() => Guard::Open(name.text.clone()),
-                _ => Guard::None,
+                [name] if is_first && word.is("ifndef") && name.is_word() => {
+                    GuardState::Open(name.text.clone())
+                }
+                _ => GuardState::None,
             };
         }
         match &*word.text {
@@ -73,7 +76,7 @@ impl Preprocessor<'_> {
                 // A malformed condition is false.
                 self.begin_conditional(span, is_defined == Some(name == "ifdef"));
             }
-            // A branch after one that was taken.
+            // The branch before this directive was taken. All further branches are skipped.
             name @ ("elif" | "else") => {
                 if name == "else" {
                     self.warn_extra_tokens(&line, "#else");
@@ -99,13 +102,13 @@ impl Preprocessor<'_> {
             }
             "ident" => {}
             other if word.kind == Kind::Word => {
-                let message = format!("there is no preprocessor line `#{other}`");
+                let message = format!("`#{other}` is not a preprocessor directive");
                 let error = Diagnostic::error("unknown-directive", span, message);
                 let known = closest(other, DIRECTIVES.iter().copied());
                 self.report(error.help_if(known.map(|known| format!("did you mean `#{known}`?"))));
             }
             _ => {
-                let message = "`#` starts a preprocessor line, and this is none";
+                let message = "`#` must start a preprocessor directive";
                 self.error("stray-character", hash.span, message);
             }
         }
@@ -113,7 +116,7 @@ impl Preprocessor<'_> {
 
     pub(super) fn warn_extra_tokens(&mut self, rest: &[Piece], what: &str) {
         if let (Some(first), Some(last)) = (rest.first(), rest.last()) {
-            let message = format!("this has no meaning behind `{what}`");
+            let message = format!("this has no meaning after `{what}`");
             let warning = Diagnostic::warning("extra-tokens", first.span.to(last.span), message);
             self.report(warning.help("put it into a comment"));
         }
@@ -128,7 +131,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Checks that an `#elif` or `#else` follows an `#if`, which the result tells, and no other `#else`.
+    /// Reports an `#elif` or `#else` without `#if` or after `#else`. Returns whether there is an `#if`.
     fn check_branch(&mut self, span: Span, word: &str) -> bool {
         let Some(condition) = self.stack.last_mut().and_then(|open| open.conditions.last_mut()) else {
             let message = format!("`#{word}` without an `#if` before it");
@@ -136,7 +139,7 @@ impl Preprocessor<'_> {
             return false;
         };
         if let Some(else_span) = condition.else_span {
-            let error = Diagnostic::error("conditional", span, format!("`#{word}` behind an `#else`"));
+            let error = Diagnostic::error("conditional", span, format!("`#{word}` after an `#else`"));
             self.report(error.and(else_span, "the `#else` is here"));
         } else if word == "else" {
             condition.else_span = Some(span);
@@ -150,8 +153,8 @@ impl Preprocessor<'_> {
         if open.conditions.pop().is_none() {
             return self.error("conditional", span, "`#endif` without an `#if` before it");
         }
-        if let (Guard::Open(name), true) = (&open.guard, open.conditions.is_empty()) {
-            open.guard = Guard::Closed(name.clone());
+        if let (GuardState::Open(name), true) = (&open.guard, open.conditions.is_empty()) {
+            open.guard = GuardState::Closed(name.clone());
         }
     }
 
@@ -178,7 +181,7 @@ impl Preprocessor<'_> {
                 "endif" => return self.end_conditional(span, &line),
                 name @ ("else" | "elif") if depth == 0 => {
                     if let Some(open) = self.stack.last_mut().filter(|open| open.conditions.len() == 1) {
-                        open.guard = Guard::None;
+                        open.guard = GuardState::None;
                     }
                     self.check_branch(span, name);
                     let conditions = self.stack.last().map(|open| open.conditions.as_slice());
@@ -206,12 +209,12 @@ impl Preprocessor<'_> {
         let (Some(number), Some(first)) = (number.filter(|n| *n <= i32::MAX as u32), line.first()) else {
             let span = line.first().map_or(span, |piece| piece.span);
             let error = Diagnostic::error("bad-line", span, "expected a line number");
-            return self.report(error.note("it is `#line NUMBER` or `#line NUMBER \"FILE\"`"));
+            return self.report(error.note("the form is `#line NUMBER` or `#line NUMBER \"FILE\"`"));
         };
         let name = line.get(1);
         if let Some(wrong) = name.filter(|piece| file_name(piece).is_none()) {
-            let error = Diagnostic::error("bad-line", wrong.span, "a file name in quotes is wanted here");
-            return self.report(error.and(first.span, "behind the line number"));
+            let error = Diagnostic::error("bad-line", wrong.span, "expected a file name in quotes");
+            return self.report(error.and(first.span, "after this line number"));
         }
         let name: Option<Rc<str>> = name.and_then(file_name).map(Rc::from);
         let Some(open) = self.stack.last_mut() else { return };
@@ -234,7 +237,8 @@ impl Preprocessor<'_> {
         self.sources.mark_line(file, at, number, name);
     }
 
-    /// Handles `#pragma` after the keyword: those of IDL go to the parser, others are recorded.
+    /// Handles the rest of a `#pragma`. IDL's pragmas go to the parser, and unknown ones are recorded for
+    /// tools.
     fn pragma(&mut self, span: Span, line: Vec<Piece>, text: &str) {
         let Some(word) = line.first() else { return };
         match &*word.text {
@@ -242,13 +246,13 @@ impl Preprocessor<'_> {
             "once" => {
                 self.warn_extra_tokens(line.get(1..).unwrap_or_default(), "#pragma once");
                 let identity = self.stack.last().and_then(|open| open.identity.clone());
-                self.files.once.extend(identity);
+                self.files.pragma_once.extend(identity);
             }
             other => {
                 let suggestion = closest(other, PRAGMAS.iter().copied())
                     .filter(|known| other.len() > 3 || known.eq_ignore_ascii_case(other));
                 if let Some(known) = suggestion {
-                    let message = format!("`#pragma {other}` has no meaning here");
+                    let message = format!("`#pragma {other}` has no meaning in IDL");
                     let warning = Diagnostic::warning("unknown-pragma", word.span, message);
                     self.report(warning.help(format!("did you mean `#pragma {known}`?")));
                 }

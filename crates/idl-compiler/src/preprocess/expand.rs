@@ -11,24 +11,24 @@ use super::scan::Cursor;
 use super::text::{Kind, Piece};
 use super::{MAX_EXPANDED_TOKENS, Preprocessor};
 
-/// Number of bytes of generated text that count as one token.
-const BYTES_PER_TOKEN: usize = 16;
-
 use crate::diagnostic::Diagnostic;
 use crate::limits::MAX_DEPTH;
+
+/// Number of bytes of generated text that count as one token.
+const BYTES_PER_TOKEN: usize = 16;
 
 /// Tokens of C++ that `##` may form although they are two tokens of IDL.
 const PASTED_PAIRS: &[&str] =
     &[">>", ">=", "<=", "==", "!=", "&&", "||", "++", "--", "->", "<:", ":>", "<%", "%>"];
 
-/// An entry of the stack: tokens that are read before those of the entries below.
+/// An entry of the stack: tokens that are read before the tokens of the entries below.
 #[derive(Debug)]
 pub(super) struct PendingTokens {
     tokens: Vec<Piece>,
     at: usize,
-    /// The macro whose expansion the tokens are.
+    /// The macro whose expansion these tokens are, if they are one.
     expanded_macro: Option<Rc<Macro>>,
-    /// The entries below are not read, because these tokens are expanded as if nothing followed them.
+    /// Whether these tokens are expanded as if nothing followed them, so that the entries below are not read.
     is_barrier: bool,
 }
 
@@ -124,7 +124,7 @@ impl Preprocessor<'_> {
         self.pending.push(PendingTokens { tokens, at: 0, expanded_macro: None, is_barrier });
     }
 
-    /// Counts tokens that macros produce; `false` if the limit is exceeded.
+    /// Counts tokens that macros produce; `false` if a limit is exceeded.
     fn count_tokens(&mut self, count: usize, used: &Piece) -> bool {
         self.usage.expanded_tokens = self.usage.expanded_tokens.saturating_add(count);
         if self.usage.expanded_tokens <= MAX_EXPANDED_TOKENS {
@@ -132,7 +132,7 @@ impl Preprocessor<'_> {
         }
         let message = format!("the macros of this text expand to more than {MAX_EXPANDED_TOKENS} tokens");
         let error = Diagnostic::error("too-large", used.span, message);
-        self.report_limit(error.label(format!("`{}` is one too many", &*used.text)));
+        self.report_limit(error.label(format!("`{}` exceeds the limit", &*used.text)));
         false
     }
 
@@ -159,6 +159,7 @@ impl Preprocessor<'_> {
         self.mark_expansion_edge(piece)
     }
 
+    /// Expands a function-like macro, if arguments follow its name.
     fn call(
         &mut self,
         definition: &Rc<Macro>,
@@ -202,8 +203,10 @@ impl Preprocessor<'_> {
                 return None;
             };
             if piece.line_start && piece.is("#") {
-                let message =
-                    format!("a preprocessor line inside of the arguments of macro `{}`", &*used.text);
+                let message = format!(
+                    "a preprocessor directive is not allowed inside the arguments of macro `{}`",
+                    &*used.text
+                );
                 let error = Diagnostic::error("macro-arguments", piece.span, message);
                 self.report(error.and(used.span, "used here"));
                 self.push_tokens(vec![piece], false);
@@ -275,13 +278,13 @@ impl Preprocessor<'_> {
 
     /// Expands tokens as if nothing followed them.
     pub(super) fn expand_list(&mut self, tokens: Vec<Piece>, used: &Piece) -> Vec<Piece> {
-        if self.depth >= MAX_DEPTH {
+        if self.expansion_depth >= MAX_DEPTH {
             let message = format!("calls of macros nest more than {MAX_DEPTH} levels deep");
             self.report_limit(Diagnostic::error("too-deep", used.span, message));
             return Vec::new();
         }
         let entries_below = self.pending.len();
-        self.depth += 1;
+        self.expansion_depth += 1;
         self.collecting_arguments += 1;
         self.push_tokens(tokens, true);
         let mut expanded = Vec::new();
@@ -292,7 +295,7 @@ impl Preprocessor<'_> {
             self.pop_pending();
         }
         self.collecting_arguments -= 1;
-        self.depth -= 1;
+        self.expansion_depth -= 1;
         expanded
     }
 
@@ -395,9 +398,9 @@ impl Preprocessor<'_> {
         match whole {
             Some(piece) => out.push(Piece { span, spaced: left.spaced, line_start: false, ..piece }),
             None => {
-                let message = format!("`{}` and `{}` together are no token", &*left.text, &*right.text);
+                let message = format!("`{}` and `{}` together are not a token", &*left.text, &*right.text);
                 let error = Diagnostic::error("bad-paste", span, message);
-                self.report(error.note("`##` joins the tokens before and after it to one token"));
+                self.report(error.note("`##` joins the tokens before and after it into one token"));
                 self.incomplete = true;
                 out.push(left.with(Kind::Bad, ""));
             }

@@ -1,4 +1,4 @@
-//! Access to included files: on disk, in memory, or none.
+//! Access to files: on disk, in memory, or none.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -12,8 +12,8 @@ pub trait Files: Debug {
     /// Returns the content of a file.
     ///
     /// # Errors
-    /// `NotFound` if the file does not exist; the search then continues in the next folder. Any other error
-    /// ends the search.
+    /// `NotFound` if the file does not exist. Then `#include` searches the next folder, and so it does after
+    /// `NotADirectory`. After any other error, the `#include` fails.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 
     /// Returns a path that is the same for all paths of one file, to recognize files that are included again.
@@ -34,12 +34,12 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Creates access to the file system with relative paths that start at the working directory.
+    /// Creates access to the file system. Relative paths start at the working directory.
     pub fn new() -> Self {
         Disk::default()
     }
 
-    /// Creates access to files by paths relative to `base`, which messages contain as they are.
+    /// Creates access to the file system. Relative paths start at `base`, which messages do not show.
     pub fn at(base: impl Into<PathBuf>) -> Self {
         Disk { base: base.into() }
     }
@@ -91,7 +91,7 @@ impl Files for Memory {
     }
 }
 
-/// No files: every `#include` is an error.
+/// No files: only the OMG's standard files, which are part of the compiler, can be included.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoFiles;
 
@@ -101,7 +101,7 @@ impl Files for NoFiles {
     }
 }
 
-/// Returns the path without `.`, and without `..` after a folder name.
+/// Returns the path without `.`, and without `..` and the folder name before it.
 fn normalized(path: &Path) -> PathBuf {
     let mut parts = PathBuf::new();
     for part in path.components() {

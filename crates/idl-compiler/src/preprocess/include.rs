@@ -12,8 +12,8 @@ use crate::standard::{self, StandardFile};
 
 struct IncludeName {
     name: String,
-    /// The name is in quotes, so the folder of the including file is searched first.
-    quoted: bool,
+    /// Whether the name is in quotes, so that the folder of the including file is searched first.
+    is_quoted: bool,
     span: Span,
 }
 
@@ -23,13 +23,13 @@ impl Preprocessor<'_> {
             self.incomplete = true;
             return;
         };
-        let including_folder = self.stack.last().filter(|_| include.quoted).map(|open| open.folder.clone());
-        let folders = including_folder.into_iter().chain(self.settings.folders.iter().cloned());
+        let own_folder = self.stack.last().filter(|_| include.is_quoted).map(|open| open.folder.clone());
+        let folders = own_folder.into_iter().chain(self.settings.folders.iter().cloned());
         let folders: Vec<PathBuf> = folders.collect();
         let is_missing = |error: &io::Error| {
             matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
         };
-        // An absolute path is the same for all folders and is tried once.
+        // An absolute path does not depend on the folder, and is tried only once.
         let mut tried: Vec<PathBuf> = Vec::new();
         for folder in folders {
             let path = folder.join(&include.name);
@@ -52,7 +52,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Opens the first of these files that exists for an `import`, unless it was read before.
+    /// Opens the first of these files that exists, unless it was opened before or other tokens are pending.
     pub(crate) fn import(&mut self, names: &[String], span: Span) -> Imported {
         if !(self.queue.is_empty() && self.pending.is_empty()) {
             return Imported::NotOpened;
@@ -89,17 +89,17 @@ impl Preprocessor<'_> {
         self.missing.push(name.clone());
         let mut error = Diagnostic::error("include", include.span, format!("there is no file `{name}`"));
         if tried.is_empty() {
-            error = error.note("no folder is searched for `<...>`");
+            error = error.note("`<...>` is searched only in include folders, and none is configured");
         }
         for path in tried {
-            error = error.note(format!("not `{}`", path.display()));
+            error = error.note(format!("there is no `{}`", path.display()));
         }
         let in_same_folder = self.stack.last().map(|open| open.folder.join(name));
         let in_same_folder =
-            in_same_folder.filter(|path| !include.quoted && self.settings.files.read(path).is_ok());
+            in_same_folder.filter(|path| !include.is_quoted && self.settings.files.read(path).is_ok());
         self.report(match in_same_folder {
             Some(_) => error.help(format!("it is in the folder of this file: write `#include \"{name}\"`")),
-            None => error.help("say where it is: `-I FOLDER`, `include = [\"FOLDER\"]` in the macro, `.include(\"FOLDER\")` in the build script"),
+            None => error.help("name the folder that contains it: `-I FOLDER`, `include = [\"FOLDER\"]` in the macro, `.include(\"FOLDER\")` in the build script"),
         });
     }
 
@@ -119,7 +119,7 @@ impl Preprocessor<'_> {
             let name = literal.text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
             if let Some(name) = name.filter(|name| !name.is_empty()) {
                 self.warn_extra_tokens(line.get(1..).unwrap_or_default(), "#include");
-                return Some(IncludeName { name: name.to_owned(), quoted: true, span: literal.span });
+                return Some(IncludeName { name: name.to_owned(), is_quoted: true, span: literal.span });
             }
         }
         if let Some(open) = first.filter(|first| first.is("<"))
@@ -134,7 +134,7 @@ impl Preprocessor<'_> {
             };
             if !name.is_empty() {
                 self.warn_extra_tokens(line.get(at + 1..).unwrap_or_default(), "#include");
-                return Some(IncludeName { name, quoted: false, span: open.span.to(close.span) });
+                return Some(IncludeName { name, is_quoted: false, span: open.span.to(close.span) });
             }
         }
         let error = Diagnostic::error("include", whole, "expected `\"FILE\"` or `<FILE>` after `#include`");
@@ -184,7 +184,7 @@ impl Preprocessor<'_> {
     fn open_file(&mut self, path: PathBuf, text: Rc<str>, info: FileInfo) {
         let (identity, from) = (self.identity(&path), info.from);
         let is_guarded = self.files.guards.get(&identity).is_some_and(|name| self.macros.contains_key(name));
-        if is_guarded || self.files.once.contains(&identity) || self.is_input_already_read(&identity) {
+        if is_guarded || self.files.pragma_once.contains(&identity) || self.is_input_already_read(&identity) {
             return;
         }
         if let (Some(span), true) = (from, self.stack.len() >= MAX_OPEN_FILES) {
@@ -200,7 +200,7 @@ impl Preprocessor<'_> {
         self.push(file, text, folder, Some(identity));
     }
 
-    /// Counts a file that is opened. Reports an error and stops reading if a limit is exceeded.
+    /// Counts a file that is opened. If a limit is exceeded, reports this, stops reading and returns `false`.
     pub(super) fn count_file(&mut self, bytes: usize, from: Option<Span>) -> bool {
         self.usage.files += 1;
         self.usage.bytes = self.usage.bytes.saturating_add(bytes);
@@ -215,7 +215,9 @@ impl Preprocessor<'_> {
             Some(span) => Diagnostic::error("too-large", span, what),
             None => Diagnostic::without_location("too-large", what),
         };
-        self.report_limit(error.note("a file that is included again counts again, unless `#pragma once` or an include guard leaves all of it out"));
+        self.report_limit(error.note(
+            "each inclusion of a file counts, unless `#pragma once` or an include guard skips the whole file",
+        ));
         false
     }
 
@@ -228,22 +230,22 @@ impl Preprocessor<'_> {
             && !is_open
     }
 
-    /// Reports that includes are nested too deeply, and names the files if they include each other.
+    /// Reports that includes are nested too deeply. If files include each other, the report names them.
     fn too_deep(&mut self, span: Span, path: &Path, identity: &Path) {
-        let message = format!("files include each other more than {MAX_OPEN_FILES} levels deep");
+        let message = format!("includes are nested more than {MAX_OPEN_FILES} levels deep");
         let mut error = Diagnostic::error("include-depth", span, message);
         let cycle_start = self.stack.iter().rposition(|open| open.identity.as_deref() == Some(identity));
         if let Some(at) = cycle_start {
             let files = self.stack.iter().skip(at);
             let names = files.filter_map(|open| Some(self.sources.file(open.cursor.file)?.name.clone()));
             let names: Vec<String> = names.chain([path.display().to_string()]).collect();
-            error = error.note(format!("they go in a circle: {}", names.join(" -> ")));
+            error = error.note(format!("the files include each other: {}", names.join(" -> ")));
         }
         self.report_limit(error.help("put `#pragma once` at the top of a file that may be included again"));
     }
 }
 
-/// Returns tokens as they were written, including blanks.
+/// Returns the text of tokens, with one space for each place where white space was written.
 fn spelling(tokens: &[Piece]) -> String {
     let mut text = String::new();
     for piece in tokens {

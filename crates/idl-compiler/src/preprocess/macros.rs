@@ -10,7 +10,7 @@ use crate::diagnostic::Diagnostic;
 #[derive(Debug)]
 pub(super) struct Macro {
     pub(super) name: Rc<str>,
-    /// The name in its definition; `None` for a builtin.
+    /// Location of the name in its definition; `None` for a builtin.
     pub(super) span: Option<Span>,
     pub(super) kind: MacroKind,
     /// Number of expansions of this macro on the stack. Above zero, the name is not expanded.
@@ -24,6 +24,7 @@ pub(super) enum MacroKind {
     Builtin(Builtin),
 }
 
+/// A part of a macro's body.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Part {
     Token(PartToken),
@@ -37,7 +38,7 @@ pub(super) enum Part {
     VaOpt(Vec<Part>, PartToken),
 }
 
-/// A token of a body. Equal tokens have the same kind and spelling, and both or none follow white space.
+/// A token of a body. Equality compares the kind, the spelling, and whether white space precedes the token.
 #[derive(Clone, Debug)]
 pub(super) struct PartToken(pub(super) Piece);
 
@@ -94,12 +95,12 @@ impl Preprocessor<'_> {
         let mut rest = line.get(1..).unwrap_or_default();
         let mut params = None;
         if let Some(open) = rest.first().filter(|piece| piece.is("(") && !piece.spaced) {
-            match parameters(rest.get(1..).unwrap_or_default(), open) {
+            match parse_parameters(rest.get(1..).unwrap_or_default(), open) {
                 Ok((found, after)) => (params, rest) = (Some(found), after),
                 Err(error) => return self.report(error),
             }
         }
-        let body = match body_parts(rest, params.as_ref()) {
+        let body = match parse_body(rest, params.as_ref()) {
             Ok(body) => body,
             Err(error) => return self.report(error),
         };
@@ -112,10 +113,10 @@ impl Preprocessor<'_> {
         let span = Some(name.span);
         let new = Macro { name: Rc::from(&*name.text), span, kind, active_expansions: Cell::new(0) };
         if let Some(earlier) = self.macros.get(&*name.text).filter(|earlier| !earlier.is_same(&new)) {
-            let message = format!("the macro `{}` is defined again, differently", &*name.text);
+            let message = format!("the macro `{}` is redefined differently", &*name.text);
             let warning = Diagnostic::warning("macro-redefined", name.span, message);
-            let warning = warning.and_if(earlier.span, "defined here before");
-            self.report(warning.help(format!("`#undef {}` before it, if this is meant", &*name.text)));
+            let warning = warning.and_if(earlier.span, "the earlier definition");
+            self.report(warning.help(format!("write `#undef {}` before it if intended", &*name.text)));
         }
         self.macros.insert(name.text.clone(), Rc::new(new));
     }
@@ -132,18 +133,18 @@ impl Preprocessor<'_> {
             Some(name) if name.is_word() && !name.is("defined") => return Some(name.clone()),
             Some(name) if name.is_word() => (name.span, "`defined` cannot be the name of a macro".to_owned()),
             Some(other) => (other.span, format!("expected the name of a macro, found `{}`", &*other.text)),
-            None => (directive, "expected the name of a macro behind this".to_owned()),
+            None => (directive, "expected the name of a macro after this".to_owned()),
         };
         self.error("bad-macro", span, message);
         None
     }
 }
 
-/// Maximum parameters, which bounds the search for each word of a body. C++ requires 256.
+/// Maximum number of parameters of a macro. It bounds the search for each word of a body. C++ requires 256.
 const MAX_PARAMETERS: usize = 256;
 
 /// Parses parameters after the opening parenthesis. Also returns the tokens after the closing one.
-fn parameters<'p>(line: &'p [Piece], open: &Piece) -> Result<(Params, &'p [Piece]), Diagnostic> {
+fn parse_parameters<'p>(line: &'p [Piece], open: &Piece) -> Result<(Params, &'p [Piece]), Diagnostic> {
     let mut params = Params::default();
     let mut rest = line;
     if let Some((_, after)) = rest.split_first().filter(|(first, _)| first.is(")")) {
@@ -165,10 +166,10 @@ fn parameters<'p>(line: &'p [Piece], open: &Piece) -> Result<(Params, &'p [Piece
                 return Err(bad("`__VA_ARGS__` cannot be the name of a parameter".to_owned(), Some(name)));
             }
             if params.names.contains(&name.text) {
-                return Err(bad(format!("a second parameter `{}`", &*name.text), Some(name)));
+                return Err(bad(format!("duplicate parameter `{}`", &*name.text), Some(name)));
             }
             if params.names.len() == MAX_PARAMETERS {
-                return Err(bad(format!("a macro has at most {MAX_PARAMETERS} parameters"), Some(name)));
+                return Err(bad(format!("more than {MAX_PARAMETERS} parameters"), Some(name)));
             }
             params.names.push(name.text.clone());
             // GNU extension: `args...`.
@@ -191,7 +192,7 @@ fn parameters<'p>(line: &'p [Piece], open: &Piece) -> Result<(Params, &'p [Piece
     }
 }
 
-fn body_parts(line: &[Piece], params: Option<&Params>) -> Result<Vec<Part>, Diagnostic> {
+fn parse_body(line: &[Piece], params: Option<&Params>) -> Result<Vec<Part>, Diagnostic> {
     let mut body = Vec::new();
     let mut at = 0;
     let param = |piece: &Piece| {
@@ -205,13 +206,13 @@ fn body_parts(line: &[Piece], params: Option<&Params>) -> Result<Vec<Part>, Diag
         (piece.line_start, piece.spaced) = (false, piece.spaced && !body.is_empty());
         if piece.is("##") {
             if body.is_empty() || at == line.len() {
-                let message = "`##` stands between two tokens, not at an end of the body";
+                let message = "`##` must stand between two tokens, not at the start or end of the body";
                 return Err(Diagnostic::error("bad-macro", piece.span, message));
             }
             body.push(Part::Paste);
         } else if piece.is("#") && params.is_some() {
             let Some(index) = line.get(at).and_then(&param) else {
-                let message = "`#` stands before a parameter of the macro";
+                let message = "`#` must be followed by a parameter of the macro";
                 return Err(Diagnostic::error("bad-macro", piece.span, message));
             };
             at += 1;
@@ -220,12 +221,12 @@ fn body_parts(line: &[Piece], params: Option<&Params>) -> Result<Vec<Part>, Diag
             body.push(Part::Param(index, PartToken(piece)));
         } else if piece.is("__VA_OPT__") && variadic {
             let inside = closing_parenthesis(line, at)
-                .ok_or_else(|| Diagnostic::error("bad-macro", piece.span, "`__VA_OPT__` takes `(...)`"))?;
+                .ok_or_else(|| Diagnostic::error("bad-macro", piece.span, "`__VA_OPT__` needs `(...)`"))?;
             let tokens = line.get(at + 1..inside).unwrap_or_default();
             if tokens.iter().any(|token| token.is("__VA_OPT__")) {
-                return Err(Diagnostic::error("bad-macro", piece.span, "`__VA_OPT__` inside of another"));
+                return Err(Diagnostic::error("bad-macro", piece.span, "`__VA_OPT__` cannot be nested"));
             }
-            body.push(Part::VaOpt(body_parts(tokens, params)?, PartToken(piece)));
+            body.push(Part::VaOpt(parse_body(tokens, params)?, PartToken(piece)));
             at = inside + 1;
         } else if piece.is("__VA_ARGS__") && !variadic {
             let message = "`__VA_ARGS__` is allowed only in macros with the parameter `...`";

@@ -1,12 +1,13 @@
-//! Conversion of any text to preprocessing tokens, with joined lines and without comments.
+//! Conversion of a text to preprocessing tokens, including line ends and documentation comments. Continued
+//! lines are joined, and other comments are dropped.
 
 use std::rc::Rc;
 
 use super::text::{Kind, Piece, Text};
 use crate::source::Span;
 
-/// Punctuation of more than one character, except `>>` and operators of `#if`, which are combined where
-/// needed.
+/// Punctuation that is scanned as one token although it has several characters. Other such punctuation (`>>`,
+/// and `==` and the like in `#if`) is scanned as single characters, which the parsers that need it combine.
 const MULTI_CHAR_PUNCTS: &[&str] = &["...", "::", "<<", "##"];
 
 /// Names of zorb's own annotations.
@@ -22,9 +23,9 @@ pub(super) struct Cursor {
     pub(super) file: u32,
     /// Number of line ends before the position.
     pub(super) line: usize,
-    /// The next token is the first in its line.
+    /// Whether the next token is the first in its line.
     line_start: bool,
-    /// White space or a comment precedes the next token.
+    /// Whether white space or a comment precedes the next token.
     spaced: bool,
     /// The end of the last consumed character, before line splices that follow it.
     end: usize,
@@ -47,7 +48,7 @@ impl Cursor {
             match first {
                 '\n' => {
                     self.bump();
-                    let piece = self.piece(Kind::Newline, start);
+                    let piece = self.make_piece(Kind::Newline, start);
                     (self.line_start, self.spaced) = (true, true);
                     return Some(piece);
                 }
@@ -71,10 +72,10 @@ impl Cursor {
                                 return doc;
                             }
                         }
-                        _ => return Some(self.token(Kind::Punct, start)),
+                        _ => return Some(self.finish_token(Kind::Punct, start)),
                     }
                 }
-                '\'' | '"' => return Some(self.quoted(start)),
+                '\'' | '"' => return Some(self.read_quoted(start)),
                 c if c.is_alphabetic() || c == '_' => {
                     loop {
                         self.skip_ascii(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
@@ -85,28 +86,28 @@ impl Cursor {
                     }
                     let wide = self.end - start == 1 && c == 'L';
                     if wide && matches!(self.peek(), Some('\'' | '"')) {
-                        return Some(self.quoted(start));
+                        return Some(self.read_quoted(start));
                     }
-                    return Some(self.token(Kind::Word, start));
+                    return Some(self.finish_token(Kind::Word, start));
                 }
-                c if c.is_ascii_digit() => return Some(self.number(start)),
+                c if c.is_ascii_digit() => return Some(self.read_number(start)),
                 '.' => {
                     self.bump();
                     if self.peek().is_some_and(|c| c.is_ascii_digit()) {
-                        return Some(self.number(start));
+                        return Some(self.read_number(start));
                     }
                     if self.rest().starts_with("..") {
                         self.bump();
                         self.bump();
                     }
-                    return Some(self.token(Kind::Punct, start));
+                    return Some(self.finish_token(Kind::Punct, start));
                 }
                 c if c.is_ascii_punctuation() && !matches!(c, '\\' | '$' | '`') => {
                     let mark = MULTI_CHAR_PUNCTS.iter().find(|mark| self.rest().starts_with(**mark));
                     for _ in 0..mark.map_or(1, |mark| mark.len()) {
                         self.bump();
                     }
-                    return Some(self.token(Kind::Punct, start));
+                    return Some(self.finish_token(Kind::Punct, start));
                 }
                 first => {
                     // A run of stray characters is one token, so that a binary file does not yield too many.
@@ -119,7 +120,7 @@ impl Cursor {
                     while self.peek().is_some_and(is_stray) {
                         self.bump();
                     }
-                    return Some(self.token(Kind::Stray, start));
+                    return Some(self.finish_token(Kind::Stray, start));
                 }
             }
         }
@@ -166,7 +167,8 @@ impl Cursor {
         Span::new(self.file, start..end)
     }
 
-    fn piece(&self, kind: Kind, start: usize) -> Piece {
+    /// Creates a token from `start` to the end of the last consumed character.
+    fn make_piece(&self, kind: Kind, start: usize) -> Piece {
         let end = self.end.max(start);
         let written = self.text.get(start..end).unwrap_or("");
         let joined = if written.contains('\\') { unspliced(written) } else { None };
@@ -183,14 +185,15 @@ impl Cursor {
         }
     }
 
-    fn token(&mut self, kind: Kind, start: usize) -> Piece {
-        let piece = self.piece(kind, start);
+    /// Creates a token like `make_piece`, and resets `spaced` and `line_start` for the next one.
+    fn finish_token(&mut self, kind: Kind, start: usize) -> Piece {
+        let piece = self.make_piece(kind, start);
         (self.spaced, self.line_start) = (false, false);
         piece
     }
 
     /// Reads a number: digits, letters, underscores and points, and the sign of an exponent.
-    fn number(&mut self, start: usize) -> Piece {
+    fn read_number(&mut self, start: usize) -> Piece {
         let hex = self.rest().starts_with("0x") || self.rest().starts_with("0X");
         let mut exponent = false;
         while let Some(c) = self.peek() {
@@ -200,11 +203,11 @@ impl Cursor {
             exponent = !hex && matches!(c, 'e' | 'E');
             self.bump();
         }
-        self.token(Kind::Number, start)
+        self.finish_token(Kind::Number, start)
     }
 
     /// Reads a literal up to its second quote, or up to the end of the line.
-    fn quoted(&mut self, start: usize) -> Piece {
+    fn read_quoted(&mut self, start: usize) -> Piece {
         let quote = self.peek();
         self.bump();
         loop {
@@ -224,7 +227,7 @@ impl Cursor {
                 }
             }
         }
-        self.token(Kind::Quoted, start)
+        self.finish_token(Kind::Quoted, start)
     }
 
     /// Returns whether the comment that starts with the previous `/` is one of zorb's own annotations, such
@@ -250,7 +253,7 @@ impl Cursor {
             _ => (true, text.starts_with("//!").then_some(3)?),
         };
         let length = text.trim_end_matches('\r').len();
-        Some(self.doc(inner, start, skip, length))
+        Some(self.make_doc(inner, start, skip, length))
     }
 
     /// Reads a block comment, starting at the `*` of its `/*`.
@@ -271,11 +274,11 @@ impl Cursor {
         let inner = text.starts_with("/*!");
         let outer = text.starts_with("/**") && text.len() > 4 && !text[3..].starts_with(['*', '<']);
         let length = text.len() - 2;
-        (inner || outer).then(|| self.doc(inner, start, 3, length.max(3)))
+        (inner || outer).then(|| self.make_doc(inner, start, 3, length.max(3)))
     }
 
     /// Returns the documentation from `skip` to `length` bytes after the start of the comment.
-    fn doc(&self, inner: bool, start: usize, skip: usize, length: usize) -> Piece {
+    fn make_doc(&self, inner: bool, start: usize, skip: usize, length: usize) -> Piece {
         let text = Text::part(&self.text, start + skip..start + length.max(skip));
         let span = self.span(start, self.end);
         Piece {

@@ -10,12 +10,12 @@ use super::{Item, Kind, MAX_DIRECTIVES, Preprocessor, Settings};
 use crate::source::{FileInfo, Sources};
 
 /// Returns the preprocessor's tokens, and `!` with the code of each error, separated by blanks.
-fn run(text: &str) -> String {
+fn preprocess(text: &str) -> String {
     let settings = Settings::default();
     let mut sources = Sources::default();
     let file = sources.add_text("test.idl".to_owned(), Rc::from(text), FileInfo::default());
     let mut preprocessor = Preprocessor::new(&settings, &mut sources);
-    preprocessor.text(file);
+    preprocessor.push_text(file);
     let mut out = Vec::new();
     while let Some(item) = preprocessor.next() {
         match item {
@@ -34,7 +34,7 @@ fn run(text: &str) -> String {
     out.join(" ")
 }
 
-/// Returns the tokens of a text in the format of `run`.
+/// Returns the tokens of a text in the format of `preprocess`.
 fn tokens(text: &str) -> String {
     let mut cursor = Cursor::new(0, Rc::from(text));
     let mut out = Vec::new();
@@ -47,7 +47,7 @@ fn tokens(text: &str) -> String {
 }
 
 /// Returns the result of gcc's preprocessor; `None` if it reports errors.
-fn cpp(text: &str) -> Option<String> {
+fn gcc_preprocess(text: &str) -> Option<String> {
     let mut child = Command::new("cpp")
         .args(["-P", "-undef", "-nostdinc", "-std=gnu2x", "-x", "c", "-"])
         .stdin(Stdio::piped())
@@ -60,7 +60,7 @@ fn cpp(text: &str) -> Option<String> {
     output.status.success().then(|| tokens(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// Inputs and expected outputs of [`run`]. `!` stands for any output with an error.
+/// Inputs and expected outputs of [`preprocess`]. `!` stands for any output with an error.
 const TABLE: &[(&str, &str)] = &[
     ("a b/* c */d // e\nf", "a b d f"),
     ("a\\\nb c\\\n d", "ab c d"),
@@ -207,7 +207,7 @@ const TABLE: &[(&str, &str)] = &[
 #[test]
 fn table_inputs_give_the_expected_tokens() {
     for (text, expected) in TABLE {
-        let found = run(text);
+        let found = preprocess(text);
         if *expected == "!" {
             assert!(found.contains('!'), "expected an error in\n{text}\nfound: {found}");
         } else {
@@ -228,7 +228,7 @@ fn gcc_gives_the_expected_tokens_of_the_table() {
             true => "# ident \"x\" x".to_owned(),
             false => tokens(expected),
         };
-        match cpp(text) {
+        match gcc_preprocess(text) {
             Some(found) => assert_eq!(found, expected, "\n{text}"),
             None => assert_eq!(expected, "!", "gcc reports an error in\n{text}"),
         }
@@ -269,7 +269,7 @@ fn files_of_omniorb_give_the_same_tokens_as_with_gcc() {
             Settings { files: Rc::new(super::Disk::new()), folders: folders.to_vec(), ..Settings::default() };
         let mut sources = Sources::default();
         let mut preprocessor = Preprocessor::new(&settings, &mut sources);
-        preprocessor.files(std::slice::from_ref(&path));
+        preprocessor.push_input_files(std::slice::from_ref(&path));
         let mut out = Vec::new();
         while let Some(item) = preprocessor.next() {
             if let Item::Token(piece) = item {
@@ -294,25 +294,25 @@ fn exponential_expansion_and_deep_nesting_end_in_an_error() {
         pasting.push_str(&format!("#define A{n} Q(A{})\n", n - 1));
     }
     for bomb in [doubling, vanishing, pasting] {
-        assert!(run(&format!("{bomb}\nA59")).ends_with("!too-large"));
+        assert!(preprocess(&format!("{bomb}\nA59")).ends_with("!too-large"));
     }
     let mut arguments = String::from("#define F(x) x x x x x x x x\n");
     arguments.push_str(&format!("{}1{}", "F(".repeat(20), ")".repeat(20)));
-    assert_eq!(run(&arguments).rsplit(' ').next(), Some("!too-large"));
+    assert_eq!(preprocess(&arguments).rsplit(' ').next(), Some("!too-large"));
     let deep = format!("#define F(x) x\n{}1{}", "F(".repeat(1000), ")".repeat(1000));
-    assert_eq!(run(&deep), "!too-deep");
+    assert_eq!(preprocess(&deep), "!too-deep");
     let nested = format!("#if {}1{}\n#endif", "(".repeat(5000), ")".repeat(5000));
-    assert_eq!(run(&nested), "!bad-condition");
+    assert_eq!(preprocess(&nested), "!bad-condition");
     let signs = format!("#if {}1\n#endif", "-".repeat(5000));
-    assert_eq!(run(&signs), "!bad-condition");
+    assert_eq!(preprocess(&signs), "!bad-condition");
     // These texts are long, but within the limits.
     let chain: String = (1..5000).map(|n| format!("#define A{n} A{}\n", n - 1)).collect();
-    assert_eq!(run(&format!("{chain}A4999")), "A0");
+    assert_eq!(preprocess(&format!("{chain}A4999")), "A0");
     let line = "x ".repeat(100_000);
-    assert_eq!(run(&format!("#define X {line}\nX")).len(), line.len() - 1);
+    assert_eq!(preprocess(&format!("#define X {line}\nX")).len(), line.len() - 1);
     for lines in ["#line 5", "#pragma vendor", "#if 1", "#ident"] {
         let many = format!("{lines}\n").repeat(MAX_DIRECTIVES + 1);
-        assert!(run(&many).ends_with("!too-large"), "{lines}");
+        assert!(preprocess(&many).ends_with("!too-large"), "{lines}");
     }
 }
 
@@ -320,8 +320,8 @@ fn exponential_expansion_and_deep_nesting_end_in_an_error() {
 fn preprocessing_truncated_table_inputs_terminates() {
     for (text, _) in TABLE {
         for at in (0..text.len()).filter(|at| text.is_char_boundary(*at)) {
-            run(&text[..at]);
-            run(&text[at..]);
+            preprocess(&text[..at]);
+            preprocess(&text[at..]);
         }
     }
 }

@@ -16,7 +16,7 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    /// Creates a part; [`crate::source::MAX_TEXT_BYTES`] ensures that offsets fit into `u32`.
+    /// Creates a part of a text. Its offsets fit into `u32` because of [`crate::source::MAX_TEXT_BYTES`].
     pub(crate) fn part(whole: &Rc<str>, range: Range<usize>) -> Self {
         Text { whole: Rc::clone(whole), start: range.start as u32, end: range.end as u32 }
     }
@@ -63,6 +63,7 @@ impl std::fmt::Debug for Text {
     }
 }
 
+/// A preprocessing token.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
     pub(crate) kind: Kind,
@@ -70,12 +71,13 @@ pub(crate) struct Piece {
     pub(crate) text: Text,
     /// The token's location. For a token of a macro's body, the location of the macro's use.
     pub(crate) span: Span,
-    /// Preceded by white space or a comment.
+    /// Whether white space or a comment precedes the token.
     pub(crate) spaced: bool,
-    /// An expansion begins or ends before the token, which therefore does not join the previous token.
+    /// Whether an expansion begins or ends before the token, so that it does not join the previous token.
     pub(crate) at_expansion_edge: bool,
+    /// Whether the token is the first in its line.
     pub(crate) line_start: bool,
-    /// The name of a macro that occurred in its own expansion. It is never expanded again.
+    /// Whether this is the name of a macro inside the macro's own expansion. It is never expanded again.
     pub(crate) unexpandable: bool,
 }
 
@@ -88,12 +90,12 @@ pub(crate) enum Kind {
     Punct,
     /// A run of stray characters.
     Stray,
-    /// A documentation comment, whose text does not contain the comment marker.
+    /// A documentation comment without its marker. It is `inner` if the marker is `//!` or `/*!`.
     Doc {
         inner: bool,
     },
     Newline,
-    /// A placeholder for something that was reported.
+    /// A placeholder for a token that was reported as an error.
     Bad,
     /// A placeholder for an empty argument that is an operand of `##`.
     Placemarker,

@@ -1,4 +1,4 @@
-//! Annotations. The model contains all of them; the values of those that this compiler uses are checked.
+//! The annotations of declarations, and the checks of the annotations that this compiler uses.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use super::bits;
 use super::known::AnnotatedKind;
 use super::scope::ScopeId;
 use super::symbols::{Resolver, Symbols};
-use crate::ast::Head;
+use crate::ast::Intro;
 use crate::diagnostic::Diagnostic;
 use crate::model::{
     Annotation, Annotations, DefId, DefKind, Direction, Enumerator, Flavour, Model, Param, Primitive, Type,
@@ -15,18 +15,18 @@ use crate::model::{
 use crate::source::Span;
 
 impl Resolver<'_> {
-    /// Returns the annotations of a head. An argument that cannot be evaluated is reported.
-    pub(super) fn annotations(&mut self, head: &Head, scope: ScopeId, place: AnnotatedKind) -> Annotations {
-        self.check_allowed(head, place, scope);
+    /// Resolves the annotations of a declaration. Invalid arguments are reported and left out.
+    pub(super) fn annotations(&mut self, intro: &Intro, scope: ScopeId, place: AnnotatedKind) -> Annotations {
+        self.check_allowed(intro, place, scope);
         let resolved = |annotation: &crate::ast::Annotation| {
             let args = self.annotation_args(annotation, scope);
             Annotation { name: annotation.name.clone(), args, span: annotation.span }
         };
-        Annotations(head.annotations.iter().map(resolved).collect())
+        Annotations(intro.annotations.iter().map(resolved).collect())
     }
 }
 
-/// Checks that `@non_nil` is on references; `ty` is `None` if it is invalid and was reported.
+/// Checks that `@non_nil` is on references, or on sequences or arrays of them. An invalid type is `None`.
 pub(super) fn check_non_nil(symbols: &mut Symbols<'_>, annotations: &Annotations, ty: Option<TypeId>) {
     let (Some(annotation), Some(ty)) = (annotations.get("non_nil"), ty) else { return };
     let mut innermost = ty;
@@ -35,7 +35,8 @@ pub(super) fn check_non_nil(symbols: &mut Symbols<'_>, annotations: &Annotations
         innermost = *element;
     }
     if !symbols.model.is_reference(innermost) {
-        let message = format!("`@non_nil` on a value of type `{}`", symbols.model.describe(ty));
+        let message =
+            format!("`@non_nil` is not allowed on a value of type `{}`", symbols.model.describe(ty));
         let error = Diagnostic::error("bad-annotation", annotation.span, message);
         symbols.report(error.note("only object references can be nil"));
     }
@@ -53,14 +54,14 @@ pub(super) fn check_streams(symbols: &mut Symbols<'_>, params: &[Param]) {
         let name = &param.name;
         let (message, note) = if !is_streamable {
             let ty = symbols.model.describe(param.ty);
-            let note = "only a sequence of `octet`, `char`, integers, `float`, `double` or `long double` can be a stream, without a bound and without a range of its elements";
-            (format!("`@stream` on a parameter of type `{ty}`"), note)
+            let note = "a stream must be a sequence without a bound, of `octet`, `char`, integers, `float`, `double` or `long double` without a range";
+            (format!("`@stream` is not allowed on a parameter of type `{ty}`"), note)
         } else if param.direction != Direction::In {
             let note = "a stream cannot be both an argument and a result";
-            (format!("`@stream` on `{name}`, which is no `in` parameter"), note)
+            (format!("`@stream` is not allowed on `{name}`, which is not an `in` parameter"), note)
         } else if last != Some(index) {
-            let note = "what follows a stream could be read only after the whole stream";
-            (format!("`@stream` on `{name}`, which is not the last argument"), note)
+            let note = "arguments after a stream could be read only after the whole stream";
+            (format!("`@stream` is not allowed on `{name}`, which is not the last argument"), note)
         } else {
             continue;
         };
@@ -85,24 +86,24 @@ fn check_stream_result(symbols: &mut Symbols<'_>, id: DefId) {
             _ => "a value type",
         };
         (
-            format!("`@stream` in operation `{name}` of {what}"),
-            "its calls can be calls of a value, which send no messages",
+            format!("`@stream` is not allowed in operation `{name}` of {what}"),
+            "its calls may be calls inside the process, which send no messages",
         )
     } else if let Some(ty) = operation.result {
         if !matches!(symbols.model.stripped(ty), Type::Sequence { bound: None, .. }) {
             let ty = symbols.model.describe(ty);
-            let note = "only a sequence without a bound can be sent while it is made";
-            (format!("`@stream` on a result of type `{ty}`"), note)
+            let note = "only a sequence without a bound can be sent while it is produced";
+            (format!("`@stream` is not allowed on a result of type `{ty}`"), note)
         } else if let Some(param) = returned {
-            let note = "what follows a stream could be sent only after the whole stream";
-            let also = &param.name;
-            (format!("`@stream` on the result of `{name}`, which gives back `{also}` too"), note)
+            let note = "results after a stream could be sent only after the whole stream";
+            let other = &param.name;
+            (format!("`@stream` is not allowed on `{name}`, which also returns `{other}`"), note)
         } else {
             return;
         }
     } else {
-        let note = "before an operation `@stream` applies to the result, before a parameter to the parameter";
-        (format!("`@stream` on `{name}`, which has no result"), note)
+        let note = "`@stream` before an operation applies to its result; to stream an argument, write it before the parameter";
+        (format!("`@stream` is not allowed on `{name}`, which has no result"), note)
     };
     let error = Diagnostic::error("bad-annotation", annotation.span, message);
     symbols.report(error.note(note));
@@ -117,7 +118,7 @@ fn can_be_streamed(model: &Model, element: TypeId) -> bool {
     }
 }
 
-/// Checks the numbers from `@value`, and warns if CORBA sends others: the ordinals.
+/// Checks the numbers that `@value` gives enumerators. Warns if they are not the ordinals, which CORBA sends.
 fn check_values(symbols: &mut Symbols<'_>, id: DefId) {
     let Some(body) = symbols.model.enumeration(id) else { return };
     let Some(values) = body.values() else { return };
@@ -130,25 +131,25 @@ fn check_values(symbols: &mut Symbols<'_>, id: DefId) {
     let mut found = Vec::new();
     for (value, span) in values.iter().zip(&spans) {
         if i32::try_from(*value).is_err() {
-            let error = Diagnostic::error("bad-annotation", *span, format!("{value} is no 32-bit number"));
-            found.push(error.note("the numbers of enumerators have 32 bits, and a sign"));
+            let error = Diagnostic::error("bad-annotation", *span, format!("{value} exceeds 32 bits"));
+            found.push(error.note("the number of an enumerator must fit into 32 bits, including the sign"));
         } else if let Some(first) = seen.insert(*value, *span) {
-            let message = format!("a second enumerator with the number {value}");
+            let message = format!("two enumerators have the number {value}");
             found.push(Diagnostic::error("bad-annotation", *span, message).and(first, "the first is here"));
         }
     }
     let differs = (0i128..).zip(&values).position(|(ordinal, value)| ordinal != *value);
     if let (true, Some(span)) = (found.is_empty(), differs.and_then(|at| spans.get(at))) {
-        let message = "`@value` gives enumerators other numbers than CORBA sends";
+        let message = "`@value` gives this enumerator a number other than the one that CORBA sends";
         let warning = Diagnostic::warning("bad-annotation", *span, message);
-        found.push(
-            warning.note("an enumerator is sent as its position, from zero; its number is `value()` in Rust"),
-        );
+        found.push(warning.note(
+            "an enumerator is sent as its position, counted from zero; in Rust, `value()` returns its number",
+        ));
     }
     found.into_iter().for_each(|diagnostic| symbols.report(diagnostic));
 }
 
-/// Checks that an enum has one default, and that `@bit_bound` is sufficient for all enumerators.
+/// Checks the annotations of an enum and its enumerators.
 pub(super) fn check_enum(symbols: &mut Symbols<'_>, id: DefId) {
     check_values(symbols, id);
     let Some(body) = symbols.model.enumeration(id) else { return };
@@ -156,7 +157,7 @@ pub(super) fn check_enum(symbols: &mut Symbols<'_>, id: DefId) {
     let marked = |enumerator: &Enumerator| enumerator.annotations.get("default_literal").map(|a| a.span);
     let defaults: Vec<Span> = body.enumerators.iter().filter_map(marked).collect();
     if let [first, second, ..] = defaults.as_slice() {
-        let error = Diagnostic::error("bad-annotation", *second, "a second `@default_literal`");
+        let error = Diagnostic::error("bad-annotation", *second, "duplicate `@default_literal`");
         symbols.report(error.and(*first, "the first is here"));
     }
     let annotations = symbols.model.def(id).annotations.clone();
@@ -164,7 +165,7 @@ pub(super) fn check_enum(symbols: &mut Symbols<'_>, id: DefId) {
         (bits::annotation_number(symbols, &annotations, "bit_bound", 1, 32), annotations.get("bit_bound"))
         && count > 1 << bits
     {
-        let message = format!("`@bit_bound({bits})` leaves no room for {count} enumerators");
+        let message = format!("`@bit_bound({bits})` has too few bits for {count} enumerators");
         symbols.report(Diagnostic::error("bad-annotation", annotation.span, message));
     }
 }
@@ -189,7 +190,7 @@ pub(super) fn check_definition(symbols: &mut Symbols<'_>, id: DefId) {
 /// Reports `@stream` on a parameter of a factory.
 pub(super) fn check_no_stream(symbols: &mut Symbols<'_>, annotations: &Annotations) {
     if let Some(annotation) = annotations.get("stream") {
-        let message = "`@stream` on a parameter of a factory";
+        let message = "`@stream` is not allowed on a parameter of a factory";
         let error = Diagnostic::error("bad-annotation", annotation.span, message);
         symbols.report(error.note("only the last argument of an operation can be a stream"));
     }
@@ -203,17 +204,17 @@ fn check_zero_copy(symbols: &mut Symbols<'_>, id: DefId) {
     let error = Diagnostic::error("zero-copy", annotation.span, format!("`{name}` cannot be `@zero_copy`"));
     let member = |index: usize| symbols.model.structure(id).and_then(|body| body.members.get(index));
     let error = match problem {
-        ZeroCopyProblem::NotAStruct => error.note("only structs with members can"),
+        ZeroCopyProblem::NotAStruct => error.note("only a struct with members can be `@zero_copy`"),
         ZeroCopyProblem::Member { index, span } => {
             let ty = member(index).map(|member| symbols.model.describe(member.ty)).unwrap_or_default();
-            let error = error.and(span, format!("`{ty}` cannot be taken from memory as it is"));
-            error.note("members can be integers, `octet`, `char`, `float`, `double`, arrays of those and other `@zero_copy` structs, not `@optional` and without bounds")
+            let error = error.and(span, format!("this member of type `{ty}` is not allowed"));
+            error.note("a member must be an integer, `octet`, `char`, `float`, `double`, other `@zero_copy` struct, or an array of these, and must have neither `@optional` nor bounds")
         }
         ZeroCopyProblem::Misaligned { span, cdr, memory, .. } => {
             let label = format!("starts at byte {cdr} in CDR, but at byte {memory} in memory");
             error
                 .and(span, label)
-                .help("move the member to where both agree, or put members of its alignment before it")
+                .help("move the member to an offset that is the same in both, or put a member that fills the gap before it")
         }
         ZeroCopyProblem::TailPadding { missing } => {
             let last =
@@ -226,7 +227,7 @@ fn check_zero_copy(symbols: &mut Symbols<'_>, id: DefId) {
             };
             error.help(format!("add a member of {missing} bytes at the end: `octet reserved[{missing}];`"))
         }
-        ZeroCopyProblem::TooLarge => error.note("it is larger than 2 GiB"),
+        ZeroCopyProblem::TooLarge => error.note("it has 2 GiB or more"),
     };
     symbols.report(error);
 }

@@ -1,20 +1,20 @@
 //! Annotations that the text declares, and the arguments of all annotations. Arguments are checked against
-//! the declaration in the text, or against the known annotations.
+//! the declaration in the text or, if there is none, against the annotations that the compiler knows.
 
 use super::constant;
 use super::known::{ArgumentKind, KNOWN};
 use super::scope::{Entity, ScopeId};
 use super::symbols::{DeclaredAnnotation, Resolver, Symbols, children_mut};
-use crate::ast::{self, AnnotationDef, Binary, Expr, ExprKind, Head, Ident};
+use crate::ast::{self, AnnotationDef, Binary, Expr, ExprKind, Ident, Intro};
 use crate::diagnostic::Diagnostic;
 use crate::model::{AnnotationArg, AnnotationMember, AnnotationType, AnnotationValue, Primitive, Type};
 use crate::source::Span;
 use crate::suggest::closest;
 
 impl Resolver<'_> {
-    pub(super) fn annotation_def(&mut self, head: &Head, def: AnnotationDef, scope: ScopeId) {
+    pub(super) fn annotation_def(&mut self, intro: &Intro, def: AnnotationDef, scope: ScopeId) {
         let owner = self.symbols.scope(scope).owner;
-        let inside = self.symbols.inner_scope(owner, scope);
+        let inside = self.symbols.open_inner_scope(owner, scope);
         // Types in an annotation cannot be named outside of it, so the enclosing scope does not list them.
         let count = children_mut(&mut self.symbols.model, owner).map_or(0, |children| children.len());
         self.items(def.items, inside);
@@ -36,7 +36,7 @@ impl Resolver<'_> {
             let names =
                 |member: &AnnotationMember| known.parameters.iter().any(|(name, ..)| *name == member.name);
             if members.len() != known.parameters.len() || !members.iter().all(names) {
-                let message = format!("`@{text}` is known, and has other values");
+                let message = format!("`@{text}` is known to have other parameters");
                 let error = Diagnostic::error("bad-annotation", span, message);
                 let names = known.parameter_names();
                 self.symbols.report(error.note(parameters_note(&text, &names)));
@@ -54,7 +54,7 @@ impl Resolver<'_> {
         let index = self.symbols.model.annotation_types.len();
         self.annotation_keys.push(key.clone());
         self.annotation_types.insert(key, DeclaredAnnotation { index, inside });
-        let docs = head.docs.clone();
+        let docs = intro.docs.clone();
         self.symbols.model.annotation_types.push(AnnotationType { name: scoped, docs, members, span });
     }
 
@@ -78,7 +78,7 @@ impl Resolver<'_> {
         Some(AnnotationMember { name: text, ty, default, span })
     }
 
-    /// Checks an annotation and returns its valid arguments; others are reported.
+    /// Checks an annotation and returns its valid arguments. Other arguments are reported.
     pub(super) fn annotation_args(
         &mut self,
         annotation: &ast::Annotation,
@@ -107,7 +107,8 @@ impl Resolver<'_> {
         args
     }
 
-    /// Returns the annotation with this name, searched in this scope, then in the enclosing ones.
+    /// Returns the declared annotation of this name. A simple name is looked up in this scope, then in the
+    /// enclosing scopes. A scoped name must be the end of the annotation's full name.
     pub(super) fn declared_annotation(&self, name: &str, scope: ScopeId) -> Option<DeclaredAnnotation> {
         if self.annotation_types.is_empty() {
             return None;
@@ -129,12 +130,12 @@ impl Resolver<'_> {
     }
 }
 
-/// Warns of an undeclared annotation, which another tool may understand.
+/// Warns about an unknown annotation, unless its name has scopes or declarations may be missing.
 fn unknown_annotation(symbols: &mut Symbols<'_>, annotation: &ast::Annotation) {
     if annotation.name.contains("::") || symbols.conditions.incomplete {
         return;
     }
-    let message = format!("there is no annotation `@{}`", annotation.name);
+    let message = format!("the annotation `@{}` is not known", annotation.name);
     let warning = Diagnostic::warning("unknown-annotation", annotation.span, message);
     let declared = symbols.model.annotation_types.iter().map(|declared| declared.name.as_str());
     let suggestion = closest(&annotation.name, KNOWN.iter().map(|known| known.name).chain(declared));
@@ -142,10 +143,10 @@ fn unknown_annotation(symbols: &mut Symbols<'_>, annotation: &ast::Annotation) {
         Some(name) => format!("did you mean `@{name}`?"),
         None => format!("`@annotation {} {{ ... }};` declares it", annotation.name),
     };
-    symbols.report(warning.note("it is kept and means nothing").help(help));
+    symbols.report(warning.note("it has no effect here, but is kept for other tools").help(help));
 }
 
-/// Returns a name as written, or another value in the type of its literals.
+/// Returns a name as written. Any other expression is evaluated with the type of its literals.
 fn untyped_arg_value(symbols: &mut Symbols<'_>, value: &Expr, scope: ScopeId) -> Option<AnnotationValue> {
     match &value.kind {
         ExprKind::Name(name) => Some(AnnotationValue::Name(name.text())),
@@ -161,10 +162,10 @@ fn known_arg(
 ) -> Option<AnnotationValue> {
     let primitive = |primitive| Type::Primitive(primitive);
     let (words, several) = match kind {
-        // Evaluated with the type of the item, which is resolved later.
+        // This argument is evaluated later, when the type of the annotated item is known.
         ArgumentKind::Typed => return Some(AnnotationValue::Name(String::new())),
         ArgumentKind::Boolean => return typed_arg(symbols, value, primitive(Primitive::Boolean), scope),
-        ArgumentKind::Integer => return typed_arg(symbols, value, primitive(Primitive::ULong), scope),
+        ArgumentKind::Unsigned => return typed_arg(symbols, value, primitive(Primitive::ULong), scope),
         ArgumentKind::Signed => return typed_arg(symbols, value, primitive(Primitive::LongLong), scope),
         ArgumentKind::Text if matches!(value.kind, ExprKind::Text { .. }) => {
             return untyped_arg_value(symbols, value, scope);
@@ -195,10 +196,10 @@ fn known_arg(
         ExprKind::Bad => None,
         _ => {
             let all: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
-            let error = Diagnostic::error("bad-annotation", value.span, "this is no value of the annotation");
+            let error = Diagnostic::error("bad-annotation", value.span, "not a value of this annotation");
             let note = match several {
-                true => format!("it is of {}, with `|` between them", all.join(", ")),
-                false => format!("it is one of {}", all.join(", ")),
+                true => format!("it must be one of {}, or several of them joined by `|`", all.join(", ")),
+                false => format!("it must be one of {}", all.join(", ")),
             };
             let suggestion = match &value.kind {
                 ExprKind::Name(name) => closest(&name.text(), words.iter().copied()),
@@ -247,8 +248,8 @@ fn declared_args(
     args
 }
 
-/// Returns the arguments with the indices of their parameters, and reports those that match no parameter.
-/// `parameters` are the names, and whether an argument is required.
+/// Returns the arguments with the indices of their parameters. Reports arguments that match no parameter,
+/// repeated ones and missing ones. `parameters` contains each name, and whether an argument is required.
 fn match_parameters<'a>(
     symbols: &mut Symbols<'_>,
     annotation: &'a ast::Annotation,
@@ -261,7 +262,7 @@ fn match_parameters<'a>(
             Some(name) => match parameters.iter().position(|(known, _)| *known == name.text) {
                 Some(index) => index,
                 None => {
-                    let message = format!("`@{}` has no `{}`", annotation.name, name.text);
+                    let message = format!("`@{}` has no parameter `{}`", annotation.name, name.text);
                     let error = Diagnostic::error("bad-annotation", name.span, message);
                     let suggestion = closest(&name.text, parameters.iter().map(|(known, _)| *known));
                     symbols.report(match suggestion {
@@ -274,8 +275,8 @@ fn match_parameters<'a>(
             None if parameters.len() == 1 && annotation.args.len() == 1 => 0,
             None => {
                 let message = match parameters {
-                    [] => format!("`@{}` takes nothing", annotation.name),
-                    _ => format!("`@{}` takes its values by name", annotation.name),
+                    [] => format!("`@{}` has no parameters", annotation.name),
+                    _ => format!("`@{}` has several parameters: its values must be named", annotation.name),
                 };
                 let error = Diagnostic::error("bad-annotation", value.span, message);
                 symbols.report(if parameters.is_empty() {
@@ -302,7 +303,7 @@ fn match_parameters<'a>(
     if let Some(((name, _), _)) = missing {
         let message = match parameters.len() {
             1 => format!("`@{}` needs a value", annotation.name),
-            _ => format!("`@{}` needs `{name}`", annotation.name),
+            _ => format!("`@{}` needs a value for `{name}`", annotation.name),
         };
         symbols.report(Diagnostic::error("bad-annotation", annotation.span, message));
     }
@@ -312,7 +313,7 @@ fn match_parameters<'a>(
 fn parameters_note(annotation: &str, parameters: &[(&str, bool)]) -> String {
     let names: Vec<String> = parameters.iter().map(|(name, _)| format!("`{name}`")).collect();
     match names.as_slice() {
-        [] => format!("`@{annotation}` takes nothing"),
-        names => format!("it has {}", names.join(", ")),
+        [] => format!("`@{annotation}` has no parameters"),
+        names => format!("its parameters: {}", names.join(", ")),
     }
 }

@@ -6,7 +6,7 @@ use super::expr;
 use super::known::AnnotatedKind;
 use super::scope::{Entity, ScopeId};
 use super::symbols::{Progress, Resolver, Symbols};
-use crate::ast::{self, Head, Ident, Name, TypeSpec};
+use crate::ast::{self, Ident, Intro, Name, TypeSpec};
 use crate::diagnostic::Diagnostic;
 use crate::model::{
     AnnotationValue, Annotations, BitField, Bitmask, Bitset, ConstValue, DefId, DefKind, Flag, Primitive,
@@ -14,18 +14,18 @@ use crate::model::{
 };
 use crate::source::Span;
 
-/// Maximum number of bits of a bitset: those of the widest integer.
+/// Maximum number of bits of a bitset, which is the size of the widest integer.
 const MAX_BITS: u32 = 64;
 
 /// Number of bits of a bitmask without `@bit_bound`.
 const DEFAULT_BIT_BOUND: u8 = 32;
 
 impl Resolver<'_> {
-    pub(super) fn bitset(&mut self, head: Head, bitset: ast::Bitset, scope: ScopeId) {
+    pub(super) fn bitset(&mut self, intro: Intro, bitset: ast::Bitset, scope: ScopeId) {
         // The base is looked up in the enclosing scope, before the bitset's own name counts as defined.
         let base = bitset.base.as_ref().and_then(|base| bitset_base(&mut self.symbols, base, scope));
         let body = Bitset { base, fields: Vec::new() };
-        let (id, _) = self.begin(&head, &bitset.name, DefKind::Bitset(body), scope);
+        let (id, _) = self.begin(&intro, &bitset.name, DefKind::Bitset(body), scope);
         let Some(inside) = self.symbols.states[id.index()].scope else { return };
         let mut bits: u32 =
             self.symbols.model.all_bit_fields(id).iter().map(|field| u32::from(field.width)).sum();
@@ -33,7 +33,7 @@ impl Resolver<'_> {
         for field in bitset.fields {
             let width = field_width(&mut self.symbols, &field, inside);
             let ty = self.field_type(field.ty.as_ref(), width, field.width.span, inside);
-            let annotations = self.annotations(&field.head, inside, AnnotatedKind::Field);
+            let annotations = self.annotations(&field.intro, inside, AnnotatedKind::Field);
             let unnamed = field.names.is_empty().then_some((None, field.span));
             let named = field.names.into_iter().map(|name| (Some(name.text), name.span));
             for (name, span) in unnamed.into_iter().chain(named) {
@@ -49,9 +49,9 @@ impl Resolver<'_> {
                     let message =
                         format!("the fields of `{}` take more than {MAX_BITS} bits", bitset.name.text);
                     let error = Diagnostic::error("bad-bits", span, message);
-                    self.symbols.report(error.note("those of its bases count as well"));
+                    self.symbols.report(error.note("the fields of its bases count as well"));
                 }
-                let (docs, annotations) = (field.head.docs.clone(), annotations.clone());
+                let (docs, annotations) = (field.intro.docs.clone(), annotations.clone());
                 if let DefKind::Bitset(body) = &mut self.symbols.model.defs[id.index()].kind {
                     body.fields.push(BitField { name, width, ty, docs, annotations, span });
                 }
@@ -97,7 +97,7 @@ impl Resolver<'_> {
             let error = Diagnostic::error("bad-bits", ty.span, message);
             return self
                 .symbols
-                .reject(error.note("fields are integers without `@range`, `octet` or `boolean`"));
+                .reject(error.note("a field must be an integer without bounds, an `octet` or a `boolean`"));
         };
         let width = width?;
         if usize::from(width) > bits {
@@ -110,9 +110,9 @@ impl Resolver<'_> {
         Some(primitive)
     }
 
-    pub(super) fn bitmask(&mut self, head: Head, bitmask: ast::Bitmask, scope: ScopeId) {
+    pub(super) fn bitmask(&mut self, intro: Intro, bitmask: ast::Bitmask, scope: ScopeId) {
         let body = Bitmask { bit_bound: DEFAULT_BIT_BOUND, flags: Vec::new() };
-        let (id, _) = self.begin(&head, &bitmask.name, DefKind::Bitmask(body), scope);
+        let (id, _) = self.begin(&intro, &bitmask.name, DefKind::Bitmask(body), scope);
         let annotations = self.symbols.model.def(id).annotations.clone();
         let bound = annotation_number(&mut self.symbols, &annotations, "bit_bound", 1, 64)
             .unwrap_or(Some(DEFAULT_BIT_BOUND));
@@ -121,15 +121,14 @@ impl Resolver<'_> {
         let mut next = 0;
         for flag in bitmask.flags {
             let declared = self.symbols.declare_local(inside, &flag.name, Entity::Member, "flag");
-            let annotations = self.annotations(&flag.head, inside, AnnotatedKind::Flag);
+            let annotations = self.annotations(&flag.intro, inside, AnnotatedKind::Flag);
             let position = annotation_number(&mut self.symbols, &annotations, "position", 0, 63);
             let position = position.unwrap_or(Some(next));
             let (Some(position), true) = (position, declared) else { continue };
             let Ident { text, span } = flag.name;
             next = position.saturating_add(1);
             if let Some(bound) = bound.filter(|bound| position >= *bound) {
-                let message =
-                    format!("flag `{text}` has bit {position}, of {bound} bits the last is {}", bound - 1);
+                let message = format!("flag `{text}` has bit {position}, but the last bit is {}", bound - 1);
                 let error = Diagnostic::error("bad-bits", span, message);
                 self.symbols.report(error.help("`@bit_bound(64)` before the bitmask gives it 64 bits"));
                 continue;
@@ -141,7 +140,7 @@ impl Resolver<'_> {
                 continue;
             }
             if let DefKind::Bitmask(body) = &mut self.symbols.model.defs[id.index()].kind {
-                body.flags.push(Flag { name: text, position, docs: flag.head.docs, annotations, span });
+                body.flags.push(Flag { name: text, position, docs: flag.intro.docs, annotations, span });
             }
         }
         if let (DefKind::Bitmask(body), Some(bound)) = (&mut self.symbols.model.defs[id.index()].kind, bound)
@@ -163,12 +162,12 @@ fn field_width(symbols: &mut Symbols<'_>, field: &ast::BitField, scope: ScopeId)
     if (1..=i128::from(MAX_BITS)).contains(&width) {
         return u8::try_from(width).ok();
     }
-    let message = format!("a field has 1 to {MAX_BITS} bits, this is {width}");
+    let message = format!("a field must have 1 to {MAX_BITS} bits, but this one has {width}");
     symbols.reject(Diagnostic::error("bad-bits", field.width.span, message))
 }
 
-/// Returns the number in an annotation such as `@position(3)`. The outer `None` means that there is no
-/// such annotation, the inner one that its argument is invalid and was reported.
+/// Returns the number in an annotation such as `@position(3)`. `None` means that the annotation is absent,
+/// and `Some(None)` that its argument is invalid and was reported.
 pub(super) fn annotation_number(
     symbols: &mut Symbols<'_>,
     annotations: &Annotations,
@@ -182,7 +181,7 @@ pub(super) fn annotation_number(
     if (i128::from(min)..=i128::from(max)).contains(&value) {
         return Some(u8::try_from(value).ok());
     }
-    let message = format!("`@{name}` is from {min} to {max}, this is {value}");
+    let message = format!("`@{name}` must be from {min} to {max}, but is {value}");
     symbols.report(Diagnostic::error("bad-annotation", arg.span, message));
     Some(None)
 }

@@ -1,39 +1,39 @@
 //! Components and connectors: interfaces with operations for their ports (OMG component model, clauses
 //! "Equivalent IDL" of components, facets, receptacles and event ports).
 //!
-//! The implied declarations of a construct are created as syntax trees, which the resolver checks like any
-//! other. Their spans are those of the construct's names, so that they get the repository id prefix of its
-//! file. Messages about name clashes say which construct implies the name.
+//! The implied declarations of a construct are created as syntax trees, which the resolver checks like other
+//! declarations. Their spans are the spans of the construct's names, so that they get the repository id
+//! prefix of its file. Messages about name clashes say which construct implies the name.
 
 use super::implied::components_name;
 use super::interface;
 use super::scope::ScopeId;
 use super::symbols::{Progress, Resolver, Symbols};
-use crate::ast::{self, Head, Ident, Item, ItemKind, Name};
+use crate::ast::{self, Ident, Intro, Item, ItemKind, Name};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Construct, DefId, Interface};
 
 impl Resolver<'_> {
-    pub(super) fn component(&mut self, head: Head, component: ast::Component, scope: ScopeId) {
+    pub(super) fn component(&mut self, intro: Intro, component: ast::Component, scope: ScopeId) {
         let ast::Component { name, base, supports, items } = component;
-        self.component_or_connector(head, Construct::Component, &name, base, supports, items, scope);
+        self.component_or_connector(intro, Construct::Component, &name, base, supports, items, scope);
     }
 
     pub(super) fn connector(
         &mut self,
-        head: Head,
+        intro: Intro,
         name: &Ident,
         base: Option<Name>,
         items: Vec<Item>,
         scope: ScopeId,
     ) {
-        self.component_or_connector(head, Construct::Connector, name, base, Vec::new(), items, scope);
+        self.component_or_connector(intro, Construct::Connector, name, base, Vec::new(), items, scope);
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one declaration")]
     fn component_or_connector(
         &mut self,
-        head: Head,
+        intro: Intro,
         construct: Construct,
         name: &Ident,
         base: Option<Name>,
@@ -46,12 +46,12 @@ impl Resolver<'_> {
         let mut bases = vec![base.unwrap_or_else(|| components_name("CCMObject", name.span))];
         bases.extend(supports);
         let body = Interface { construct, ..Interface::default() };
-        let (id, inside) = self.open_interface(&head, body, name, &bases, scope);
+        let (id, inside) = self.open_interface(&intro, body, name, &bases, scope);
         self.symbols.mark_unknown_bases(id, unknown);
         for item in items {
             let Some(inside) = inside else { continue };
             match item.kind {
-                ItemKind::Port(port) => self.port(item.head, port, inside),
+                ItemKind::Port(port) => self.port(item.intro, port, inside),
                 _ => self.item(item, inside),
             }
         }
@@ -78,7 +78,7 @@ pub(super) fn find_construct(
         };
         let interface = interface::interface_of(symbols, entity).and_then(|id| symbols.model.interface(id));
         let is_plain = interface.is_some_and(|interface| interface.construct == Construct::Interface);
-        let help = (construct == Construct::Component && is_plain).then_some("interfaces follow `supports`");
+        let help = (construct == Construct::Component && is_plain).then_some("interfaces need `supports`");
         symbols.report(error.help_if(help));
     }
     found

@@ -8,7 +8,7 @@ use crate::diagnostic::Diagnostic;
 use crate::model::{ConstValue, DefId, Model, Primitive, Type, TypeId};
 use crate::token::Wideness;
 
-/// Evaluates an expression as a value of this type; `None` if an error was reported.
+/// Evaluates an expression as a value of this type; `None` if that is not possible, which was reported.
 pub(super) fn constant_value(
     symbols: &mut Symbols<'_>,
     expr: &Expr,
@@ -40,7 +40,7 @@ pub(super) fn named_value(
         Entity::Enumerator(def, ordinal) => {
             return Some((symbols.intern(Type::Named(def)), ConstValue::Enum { def, ordinal }));
         }
-        Entity::Value(index) => return symbols.templates.values.get(index).cloned(),
+        Entity::TemplateValue(index) => return symbols.templates.values.get(index).cloned(),
         Entity::Def(def) => {
             if let Some(constant) = symbols.model.constant(def) {
                 return Some((constant.ty, constant.value.clone()));
@@ -72,7 +72,7 @@ fn character(symbols: &mut Symbols<'_>, expr: &Expr, wide: bool, scope: ScopeId)
                 (true, _, Ok(code)) => Some(ConstValue::WChar(code)),
                 _ => {
                     let error =
-                        Diagnostic::error("out-of-range", expr.span, "this character does not fit a `char`");
+                        Diagnostic::error("out-of-range", expr.span, "a `char` cannot hold this character");
                     let error = error.note("a `char` holds the characters of ISO 8859-1");
                     symbols.reject(error.help("use `wchar`"))
                 }
@@ -108,9 +108,9 @@ fn text(
         return mismatch(symbols, expr, if wide { "a wide string" } else { "a string" }, scope);
     };
     if let Some(c) = text.chars().find(|c| !wide && u32::from(*c) > 0xff) {
-        let message = format!("`{c}` cannot stand in a `string` constant");
+        let message = format!("`{c}` is not allowed in a `string` constant");
         let error = Diagnostic::error("out-of-range", expr.span, message);
-        let error = error.note("a `string` constant holds the characters of ISO 8859-1");
+        let error = error.note("a `string` constant can contain only characters of ISO 8859-1");
         return symbols.reject(error.help("use `wstring`"));
     }
     let length = if wide { text.encode_utf16().count() } else { text.chars().count() };
@@ -177,7 +177,7 @@ pub(super) fn mismatch<T>(symbols: &mut Symbols<'_>, expr: &Expr, wanted: &str, 
     symbols.reject(error.help_if(help))
 }
 
-/// Evaluates an annotation's argument, in the type of its literals.
+/// Evaluates an annotation's argument without a declared type. Its literals determine the type.
 pub(super) fn untyped_value(symbols: &mut Symbols<'_>, expr: &Expr, scope: ScopeId) -> Option<ConstValue> {
     match &expr.kind {
         ExprKind::Bool(value) => Some(ConstValue::Bool(*value)),
@@ -190,10 +190,10 @@ pub(super) fn untyped_value(symbols: &mut Symbols<'_>, expr: &Expr, scope: Scope
         ExprKind::Text { text, .. } => Some(ConstValue::String(text.clone())),
         ExprKind::Name(name) => named_value(symbols, name, scope).map(|(_, value)| value),
         ExprKind::Bad => None,
-        _ if has(expr, &|kind| matches!(kind, ExprKind::Fixed(_))) => {
+        _ if has_operand(expr, &|kind| matches!(kind, ExprKind::Fixed(_))) => {
             fixed::unbounded_fixed(symbols, expr, scope).map(|(_, value)| value)
         }
-        _ if has(expr, &|kind| matches!(kind, ExprKind::Float(_))) => {
+        _ if has_operand(expr, &|kind| matches!(kind, ExprKind::Float(_))) => {
             real::float(symbols, expr, Primitive::Double, scope)
         }
         _ => expr::wide_integer(symbols, expr, scope).map(ConstValue::Integer),
@@ -201,7 +201,7 @@ pub(super) fn untyped_value(symbols: &mut Symbols<'_>, expr: &Expr, scope: Scope
 }
 
 /// Formats a value as in IDL.
-pub(super) fn show(model: &Model, value: &ConstValue) -> String {
+pub(super) fn format_value(model: &Model, value: &ConstValue) -> String {
     match value {
         ConstValue::Bool(true) => "`TRUE`".to_owned(),
         ConstValue::Bool(false) => "`FALSE`".to_owned(),
@@ -241,11 +241,11 @@ fn fits(literal: Wideness, wide: bool) -> bool {
 }
 
 /// Returns whether some operand of the expression is of this kind.
-fn has(expr: &Expr, wanted: &impl Fn(&ExprKind) -> bool) -> bool {
+fn has_operand(expr: &Expr, wanted: &impl Fn(&ExprKind) -> bool) -> bool {
     match &expr.kind {
-        ExprKind::Unary(_, operand) => has(operand, wanted),
+        ExprKind::Unary(_, operand) => has_operand(operand, wanted),
         ExprKind::Binary(first, rest) => {
-            has(first, wanted) || rest.iter().any(|(_, operand)| has(operand, wanted))
+            has_operand(first, wanted) || rest.iter().any(|(_, operand)| has_operand(operand, wanted))
         }
         kind => wanted(kind),
     }

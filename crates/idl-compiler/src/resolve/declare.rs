@@ -8,7 +8,7 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::model::{DefId, DefKind};
 use crate::work;
 
-/// The help of warnings that strict names turn into errors.
+/// The help of warnings that become errors with strict names.
 const PORTABILITY_HELP: &str = "zorb accepts this; other IDL compilers may not";
 
 impl Symbols<'_> {
@@ -21,7 +21,7 @@ impl Symbols<'_> {
     }
 
     pub(super) fn open_scope(&mut self, owner: DefId, parent: ScopeId) -> ScopeId {
-        let id = self.inner_scope(Some(owner), parent);
+        let id = self.open_inner_scope(Some(owner), parent);
         self.states[owner.index()].scope = Some(id);
         self.scope_mut(id).opened_in = Some(self.model.def(owner).span.file);
         repository_id::apply_early_prefixes(self, owner);
@@ -29,8 +29,8 @@ impl Symbols<'_> {
     }
 
     /// Opens a scope without a name, for example for parameters.
-    pub(super) fn inner_scope(&mut self, owner: Option<DefId>, parent: ScopeId) -> ScopeId {
-        work::step();
+    pub(super) fn open_inner_scope(&mut self, owner: Option<DefId>, parent: ScopeId) -> ScopeId {
+        work::count_step();
         self.scopes.push(Scope { owner, parent: Some(parent), ..Scope::file() });
         ScopeId(self.scopes.len() - 1)
     }
@@ -52,7 +52,8 @@ impl Symbols<'_> {
         self.declare_entry(scope, name, entity, what, false)
     }
 
-    /// Declares an operation, attribute, member or parameter; otherwise like [`Symbols::declare`].
+    /// Declares a local name: an operation, attribute or parameter, or a member, field or flag of a type. It
+    /// may repeat the name of something that the scope only uses; otherwise like [`Symbols::declare`].
     pub(super) fn declare_local(
         &mut self,
         scope: ScopeId,
@@ -71,7 +72,7 @@ impl Symbols<'_> {
         what: &'static str,
         is_local: bool,
     ) -> bool {
-        work::step();
+        work::count_step();
         let lower = name.text.to_ascii_lowercase();
         let entry = Entry { name: name.text.clone(), span: name.span, entity, what, used: false };
         let inside = self.scope(scope);
@@ -120,9 +121,9 @@ impl Symbols<'_> {
         }
     }
 
-    /// Reports a name that repeats the name of the enclosing scope. A local name may differ from it only in
-    /// case, with a warning: a file of the OMG contains `struct Right { string right; };`. Returns whether
-    /// there is an error.
+    /// Reports a name that repeats the name of the enclosing scope. A local name that differs from it in case
+    /// is only a warning, unless names are strict: a file of the OMG contains
+    /// `struct Right { string right; };`. Returns whether there is an error.
     fn clashes_with_scope(&mut self, scope: ScopeId, name: &Ident, what: &str, is_local: bool) -> bool {
         let Some(owner) = self.scope(scope).owner.map(|owner| self.model.def(owner)) else { return false };
         if !owner.name.eq_ignore_ascii_case(&name.text) {
@@ -130,10 +131,10 @@ impl Symbols<'_> {
         }
         let strict = self.conditions.strict_names || !is_local || owner.name == name.text;
         let message =
-            format!("{what} `{}` has the name of the {} around it", name.text, owner.kind.description());
+            format!("{what} `{}` has the name of the enclosing {}", name.text, owner.kind.description());
         let mut found = Diagnostic::error("enclosing-scope-name", name.span, message);
         found = found.and(owner.span, format!("{} `{}`", owner.kind.description(), owner.name));
-        found = found.note("the name of a scope cannot be used again immediately inside it, in any case");
+        found = found.note("a scope cannot directly contain its own name, not even in another case");
         if !strict {
             found.severity = Severity::Warning;
             found = found.help(PORTABILITY_HELP);
@@ -142,8 +143,8 @@ impl Symbols<'_> {
         strict
     }
 
-    /// Reports that a name is taken. A local name may be that of a type used in the scope, with a warning.
-    /// Returns whether there is an error.
+    /// Reports that a name is taken. If a local name is the name of something that the scope only uses, this
+    /// is a warning, unless names are strict. Returns whether there is an error.
     fn clashes_with_entry(&mut self, new: &Entry, earlier: &Entry, is_local: bool) -> bool {
         let Entry { name, what, .. } = new;
         let differs_in_case = *name != earlier.name;
@@ -161,7 +162,7 @@ impl Symbols<'_> {
         }
         let error = if differs_in_case {
             let message =
-                format!("{what} `{name}` and {} `{}` differ in case only", earlier.what, earlier.name);
+                format!("{what} `{name}` and {} `{}` differ only in case", earlier.what, earlier.name);
             let error = Diagnostic::error("case-collision", new.span, message);
             error.note("IDL names in one scope must differ in more than case")
         } else {
@@ -172,7 +173,7 @@ impl Symbols<'_> {
             error = error.note("a template module cannot be opened again");
         }
         self.report(self.implied.explain(error, [new, earlier]));
-        // The definition of the forward declaration, which must not be reported as undefined.
+        // This was probably meant as the definition, so the forward declaration must not be reported too.
         if let Entity::Def(def) = earlier.entity
             && matches!(self.states[def.index()].progress, Progress::Forward(_))
         {
@@ -188,7 +189,7 @@ impl Symbols<'_> {
                 format!("{} `{}` is declared after its name was used for something else", new.what, new.name)
             }
             false => format!(
-                "{} `{}` and the name `{}` used here differ in case only",
+                "{} `{}` and the name `{}` used here differ only in case",
                 new.what, new.name, earlier.name
             ),
         };
@@ -197,11 +198,13 @@ impl Symbols<'_> {
             diagnostic.severity = Severity::Warning;
         }
         let diagnostic = diagnostic.and(earlier.span, format!("`{}` is used here", earlier.name));
-        let diagnostic = diagnostic
-            .note("a name used in a scope belongs to the scope and cannot mean another thing there");
+        let diagnostic =
+            diagnostic.note("a name that is used in a scope cannot be declared there with another meaning");
         let help = match strict {
             true => match full_name(&self.model, earlier.entity) {
-                Some(full) => format!("choose another name, or write `{full}` where the other is used"),
+                Some(full) => {
+                    format!("choose another name, or write `{full}` for the earlier meaning")
+                }
                 None => "choose another name".to_owned(),
             },
             false => PORTABILITY_HELP.to_owned(),

@@ -22,7 +22,7 @@ pub(super) fn integer(symbols: &mut Symbols<'_>, expr: &Expr, ty: Primitive, sco
     if (min..=max).contains(&value) {
         return Some(value);
     }
-    let message = format!("{value} does not fit `{}`", ty.idl_name());
+    let message = format!("{value} does not fit into `{}`", ty.idl_name());
     let error = Diagnostic::error("out-of-range", expr.span, message);
     symbols.reject(error.note(format!("`{}` holds {min} to {max}", ty.idl_name())))
 }
@@ -33,7 +33,7 @@ pub(super) fn wide_integer(symbols: &mut Symbols<'_>, expr: &Expr, scope: ScopeI
 }
 
 fn evaluate(symbols: &mut Symbols<'_>, expr: &Expr, min: i128, max: i128, scope: ScopeId) -> Option<i128> {
-    work::step();
+    work::count_step();
     match &expr.kind {
         ExprKind::Integer(value) => Some(i128::from(*value)),
         ExprKind::Name(name) => match constant::named_value(symbols, name, scope)?.1 {
@@ -88,7 +88,7 @@ fn apply(
             let Some(bits) = shift() else {
                 let message = format!("cannot shift by {right} bits");
                 let error = Diagnostic::error("bad-shift", right_span, message);
-                return symbols.reject(error.note("the right operand of a shift is from 0 to 63"));
+                return symbols.reject(error.note("the right operand of a shift must be from 0 to 63"));
             };
             if operator == Binary::ShiftLeft { left << bits } else { left >> bits }
         }
@@ -100,12 +100,12 @@ fn in_range(symbols: &mut Symbols<'_>, value: i128, span: Span) -> Option<i128> 
     if (MIN_VALUE..=MAX_VALUE).contains(&value) {
         return Some(value);
     }
-    let error = Diagnostic::error("out-of-range", span, "the result of this expression does not fit 64 bits");
-    symbols.reject(error.note(format!("integers are from {MIN_VALUE} to {MAX_VALUE}")))
+    let error = Diagnostic::error("out-of-range", span, "the result of this expression exceeds 64 bits");
+    symbols.reject(error.note(format!("integers must be from {MIN_VALUE} to {MAX_VALUE}")))
 }
 
-/// Returns `~value`: `-(value + 1)` for a signed type, otherwise the maximum of the unsigned type minus the
-/// value. If the value exceeds that maximum, the maximum of 32 or 64 bits is used instead.
+/// Returns `~value`: `-(value + 1)` for a signed type or a negative value, and otherwise the type's maximum
+/// minus the value. If the value exceeds the maximum, the maximum of 32 or 64 bits is used.
 fn complement(value: i128, min: i128, max: i128) -> i128 {
     if min < 0 && max < MAX_VALUE || value < 0 {
         return -(value + 1);

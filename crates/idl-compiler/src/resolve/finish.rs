@@ -24,7 +24,7 @@ impl Resolver<'_> {
         self.mark_recursive();
     }
 
-    /// Finds the definitions that contain themselves, through a value type or a sequence.
+    /// Finds the definitions that contain themselves, for example through a value type or a sequence.
     fn mark_recursive(&mut self) {
         self.symbols.model.recursive = vec![false; self.symbols.model.defs.len()];
         if !self.recursion_possible {
@@ -43,8 +43,8 @@ impl Resolver<'_> {
 }
 
 /// Reports forward declarations without a definition, starting at the definition with index `first`. For
-/// interfaces this is an error only with strict names: a file of the OMG often declares interfaces that
-/// another file defines, and references need no definition.
+/// interfaces, this is an error only with strict names, because files of the OMG often declare interfaces
+/// that other files define, and references to them need no definition.
 pub(super) fn report_undefined(symbols: &mut Symbols<'_>, first: usize) {
     let (mut found, mut only_declared) = (Vec::new(), Vec::new());
     for (def, state) in symbols.model.defs.iter().zip(&symbols.states).skip(first) {
@@ -88,7 +88,7 @@ struct CycleFinder<'m> {
     /// Visit number of each type, from 1; 0 if not yet visited.
     visit_numbers: Vec<u32>,
     /// The lowest reachable visit number on the stack; `u32::MAX` for complete components.
-    low: Vec<u32>,
+    low_links: Vec<u32>,
     visit_count: u32,
     /// Types whose component is not complete.
     stack: Vec<TypeId>,
@@ -99,14 +99,14 @@ impl<'m> CycleFinder<'m> {
     fn new(model: &'m Model) -> Self {
         let none = vec![0; model.types.len()];
         let (stack, cyclic) = (Vec::new(), Vec::new());
-        CycleFinder { model, visit_numbers: none.clone(), low: none, visit_count: 0, stack, cyclic }
+        CycleFinder { model, visit_numbers: none.clone(), low_links: none, visit_count: 0, stack, cyclic }
     }
 
     fn visit(&mut self, start: TypeId) {
         if self.visit_numbers[start.index()] != 0 {
             return;
         }
-        // From the start to the current type: its parts, and the index of the next one to visit.
+        // The types from the start to the current one, each with its parts and the index of the next part.
         let mut path = vec![self.enter(start)];
         while let Some((ty, parts, done)) = path.last_mut() {
             let ty = *ty;
@@ -114,21 +114,22 @@ impl<'m> CycleFinder<'m> {
                 *done += 1;
                 if self.visit_numbers[part.index()] == 0 {
                     path.push(self.enter(part));
-                } else if self.low[part.index()] != u32::MAX {
-                    self.low[ty.index()] = self.low[ty.index()].min(self.visit_numbers[part.index()]);
+                } else if self.low_links[part.index()] != u32::MAX {
+                    self.low_links[ty.index()] =
+                        self.low_links[ty.index()].min(self.visit_numbers[part.index()]);
                 }
                 continue;
             }
             let contains_itself = parts.contains(&ty);
             path.pop();
-            let low = self.low[ty.index()];
+            let low = self.low_links[ty.index()];
             if let Some((before, ..)) = path.last() {
-                self.low[before.index()] = self.low[before.index()].min(low);
+                self.low_links[before.index()] = self.low_links[before.index()].min(low);
             }
             if low == self.visit_numbers[ty.index()] {
                 let at = self.stack.iter().rposition(|other| *other == ty).unwrap_or(0);
                 let component = self.stack.split_off(at);
-                component.iter().for_each(|ty| self.low[ty.index()] = u32::MAX);
+                component.iter().for_each(|ty| self.low_links[ty.index()] = u32::MAX);
                 if component.len() > 1 || contains_itself {
                     self.cyclic.extend(component);
                 }
@@ -139,7 +140,7 @@ impl<'m> CycleFinder<'m> {
     fn enter(&mut self, ty: TypeId) -> (TypeId, Vec<TypeId>, usize) {
         self.visit_count += 1;
         self.visit_numbers[ty.index()] = self.visit_count;
-        self.low[ty.index()] = self.visit_count;
+        self.low_links[ty.index()] = self.visit_count;
         self.stack.push(ty);
         (ty, self.model.parts(self.model.ty(ty)), 0)
     }

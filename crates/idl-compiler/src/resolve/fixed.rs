@@ -23,23 +23,22 @@ pub(super) fn fixed_type(
     let digits_value = match digits_value? {
         value if (1..=max).contains(&value) => value,
         value => {
-            let message = format!("a fixed-point type has 1 to {max} digits, this is {value}");
+            let message = format!("a fixed-point type must have 1 to {max} digits, not {value}");
             return symbols.reject(Diagnostic::error("bad-fixed", digits.span, message));
         }
     };
     let scale_value = match scale_value? {
         value if (0..=digits_value).contains(&value) => value,
         value => {
-            let message = format!(
-                "of {digits_value} digits 0 to {digits_value} can stand behind the point, not {value}"
-            );
+            let message =
+                format!("of {digits_value} digits, 0 to {digits_value} can follow the point, not {value}");
             return symbols.reject(Diagnostic::error("bad-fixed", scale.span, message));
         }
     };
     Some(Type::Fixed { digits: u8::try_from(digits_value).ok()?, scale: u8::try_from(scale_value).ok()? })
 }
 
-/// Evaluates a `fixed<digits, scale>`. Excess digits are truncated, with a warning.
+/// Evaluates a `fixed<digits, scale>`. Excess digits after the point are truncated, with a warning.
 pub(super) fn fixed(
     symbols: &mut Symbols<'_>,
     expr: &Expr,
@@ -52,7 +51,7 @@ pub(super) fn fixed(
     let describe = format!("fixed<{digits}, {scale}>");
     if integer_digits > usize::from(digits - scale) {
         let error =
-            Diagnostic::error("out-of-range", expr.span, format!("{number} does not fit `{describe}`"));
+            Diagnostic::error("out-of-range", expr.span, format!("{number} does not fit into `{describe}`"));
         return symbols
             .reject(error.note(format!("the type has {} digits before the point", digits - scale)));
     }
@@ -77,7 +76,7 @@ pub(super) fn unbounded_fixed(
 fn decimal(symbols: &mut Symbols<'_>, expr: &Expr, scope: ScopeId) -> Option<Decimal> {
     match &expr.kind {
         ExprKind::Fixed(text) => Decimal::parse(text),
-        // Older compilers do not support the suffix `d`.
+        // IDL for older compilers, which do not support the suffix `d`, has numbers without it.
         ExprKind::Float(text) => decimal_of_float(symbols, text, expr),
         ExprKind::Name(name) => match constant::named_value(symbols, name, scope)?.1 {
             ConstValue::Fixed { unscaled, scale } => Some(Decimal::from_unscaled(unscaled, u32::from(scale))),
@@ -139,7 +138,7 @@ fn apply_decimal(
 fn not_for_fixed<T>(symbols: &mut Symbols<'_>, operator: &str, expr: &Expr) -> Option<T> {
     let message = format!("`{operator}` does not apply to fixed-point numbers");
     let error = Diagnostic::error("type-mismatch", expr.span, message);
-    symbols.reject(error.note("they know `+`, `-`, `*` and `/`"))
+    symbols.reject(error.note("fixed-point numbers support only `+`, `-`, `*` and `/`"))
 }
 
 /// Returns the smallest type that holds the number, and the number as a value of this type.

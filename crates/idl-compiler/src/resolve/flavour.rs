@@ -29,8 +29,8 @@ pub(super) fn check_same_flavour(symbols: &mut Symbols<'_>, id: DefId, name: &Id
     symbols.report(error.help(format!("write `{before}` in both places, or `{now}`")));
 }
 
-/// Checks the flavours of bases: an abstract interface has only abstract bases, a plain interface has plain
-/// or abstract bases, and a local interface can have any. `names` are the bases as listed.
+/// Checks the flavours of bases: an abstract interface can have only abstract bases, a plain interface plain
+/// or abstract bases, and a local interface any bases. `names` are the bases as listed.
 pub(super) fn check_base_flavours(
     symbols: &mut Symbols<'_>,
     flavour: Flavour,
@@ -46,17 +46,17 @@ pub(super) fn check_base_flavours(
         let (code, message, note) = match (flavour, of_base) {
             (Flavour::Abstract, Flavour::Plain | Flavour::Local) => (
                 "not-abstract",
-                format!("abstract interface `{of}` inherits from {what} `{}`", base.name),
-                "an abstract interface may stand for a value, which is no object",
+                format!("abstract interface `{of}` cannot inherit from {what} `{}`", base.name),
+                "an abstract interface may denote a value, which is not an object",
             ),
             (Flavour::Plain, Flavour::Local) => (
                 "local-base",
-                format!("interface `{of}`, which is not local, inherits from {what} `{}`", base.name),
+                format!("interface `{of}`, which is not local, cannot inherit from {what} `{}`", base.name),
                 "objects of a local interface cannot be called from other processes",
             ),
             _ => continue,
         };
-        // A base that is listed by the name of a typedef is not found; the error is then at the interface.
+        // A base that is listed by a typedef's name is not found. Then the error is at the interface.
         let listed = names.iter().find(|name| name.parts.last().is_some_and(|part| part.text == base.name));
         let error = Diagnostic::error(code, listed.map_or(interface.span, |name| name.span), message);
         let error = error.and(base.span, format!("declared here as {}", article(what)));
@@ -65,9 +65,9 @@ pub(super) fn check_base_flavours(
 }
 
 /// Checks where local interfaces, native types and `@stream` are used. Types that contain references to local
-/// interfaces are not allowed in remote operations and in the state of values. Native types are only for
-/// parameters, results and attributes. `@stream` is only for calls that are always remote. The check runs at
-/// the end, because a sequence may be declared before its elements are defined.
+/// interfaces are not allowed in remote operations and in the state of values. Native types are not allowed
+/// inside other types, and `@stream` only in operations whose calls are always remote. The check runs at the
+/// end, because a sequence may be declared before its elements are defined.
 pub(super) fn check_local_types(symbols: &mut Symbols<'_>) {
     let is_special = |kind: &DefKind| match kind {
         DefKind::Interface(interface) => interface.flavour != Flavour::Plain,
@@ -81,7 +81,7 @@ pub(super) fn check_local_types(symbols: &mut Symbols<'_>) {
         let id = DefId(index as u32);
         symbols.context = Some(id);
         check_no_stream_parameters(symbols, id);
-        for type_use in signature(&symbols.model, id) {
+        for type_use in remote_types(&symbols.model, id) {
             check_not_local(symbols, id, &type_use, &mut local_parts);
         }
         for type_use in contents(&symbols.model, id) {
@@ -92,7 +92,7 @@ pub(super) fn check_local_types(symbols: &mut Symbols<'_>) {
 }
 
 /// Returns the types of a remote operation or attribute, the state of a value, or the type in a box.
-fn signature(model: &Model, id: DefId) -> Vec<TypeUse> {
+fn remote_types(model: &Model, id: DefId) -> Vec<TypeUse> {
     let def = model.def(id);
     let is_remote = def.parent.and_then(|parent| model.interface(parent));
     let is_remote = is_remote.is_some_and(|interface| interface.flavour != Flavour::Local);
@@ -140,25 +140,27 @@ fn check_not_local(
     type_use: &TypeUse,
     local_parts: &mut HashMap<TypeId, Option<DefId>>,
 ) {
-    let local = *local_parts.entry(type_use.ty).or_insert_with(|| symbols.model.local_part(type_use.ty));
+    let local = *local_parts
+        .entry(type_use.ty)
+        .or_insert_with(|| symbols.model.reachable_local_interface(type_use.ty));
     let Some(local) = local else { return };
     let def = symbols.model.def(id);
     let owner = format!("{} `{}`", def.kind.description(), symbols.model.scoped_name(id));
     let help = match def.parent.map(|parent| symbols.model.def(parent)) {
         Some(parent) if matches!(parent.kind, DefKind::Interface(_)) => {
-            format!("only a local interface can have it: `local interface {}`", parent.name)
+            format!("only a local interface can have it: write `local interface {}`", parent.name)
         }
-        _ => "a value is sent with all its state".to_owned(),
+        _ => "remove it, or its local parts: a value is sent with all its state".to_owned(),
     };
     let (what, ty) = (&type_use.item, symbols.model.describe(type_use.ty));
-    let message = format!("{what} of {owner} is of local type `{ty}`");
+    let message = format!("{what} of {owner} has the local type `{ty}`");
     let error = Diagnostic::error("local-type", type_use.span, message);
     let declared = symbols.model.def(local);
     let label = format!("`{}` is local: references to it never leave the process", declared.name);
     symbols.report(error.and(declared.span, label).help(help));
 }
 
-/// Returns the types that a definition is built of: members, state, elements.
+/// Returns the types that a definition directly consists of: members, state, elements.
 fn contents(model: &Model, id: DefId) -> Vec<TypeUse> {
     let def = model.def(id);
     let member = |member: &crate::model::Member| TypeUse {
@@ -195,11 +197,11 @@ fn check_not_native(symbols: &mut Symbols<'_>, type_use: &TypeUse) {
         let def = symbols.model.def(*def);
         if matches!(def.kind, DefKind::Native) {
             let message =
-                format!("{} is built of native type `{}`", type_use.item, symbols.model.scoped_name(def.id));
+                format!("{} contains native type `{}`", type_use.item, symbols.model.scoped_name(def.id));
             let error = Diagnostic::error("native-member", type_use.span, message);
             let error = error.and(def.span, "declared here as native");
             return symbols
-                .report(error.note("a native type stands only for parameters, results and attributes"));
+                .report(error.note("a native type is allowed only for parameters, results and attributes"));
         }
     }
 }
@@ -215,7 +217,7 @@ fn check_no_stream_parameters(symbols: &mut Symbols<'_>, id: DefId) {
     };
     let streamed = operation.params.iter().find_map(|param| param.annotations.get("stream"));
     if let Some(annotation) = streamed {
-        let message = format!("`@stream` in operation `{}` of {of}", def.name);
+        let message = format!("`@stream` is not allowed in operation `{}` of {of}", def.name);
         let error = Diagnostic::error("bad-annotation", annotation.span, message);
         symbols.report(error.note(note));
     }

@@ -7,12 +7,12 @@ use super::implied::{Home, absolute_name, components_name, implied_operation};
 use super::scope::{Entity, ScopeId};
 use super::symbols::{Progress, Resolver, Symbols};
 use super::value;
-use crate::ast::{self, Factory, Head, Ident, Item, ItemKind, Name, Operation, Raises, TypeKind, TypeSpec};
+use crate::ast::{self, Factory, Ident, Intro, Item, ItemKind, Name, Operation, Raises, TypeKind, TypeSpec};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Construct, DefId, Docs, Interface, Visibility};
 
 impl Resolver<'_> {
-    pub(super) fn home(&mut self, head: Head, home: ast::Home, scope: ScopeId) {
+    pub(super) fn home(&mut self, intro: Intro, home: ast::Home, scope: ScopeId) {
         let ast::Home { name, base, supports, manages, primary_key, items } = home;
         let span = name.span;
         let base = base.as_ref().and_then(|base| {
@@ -41,17 +41,17 @@ impl Resolver<'_> {
                         continue;
                     }
                 };
-                self.operation(item.head, home_operation(factory, component.clone(), failure), inside);
+                self.operation(item.intro, home_operation(factory, component.clone(), failure), inside);
             }
         }
         self.symbols.states[explicit.0.index()].progress = Progress::Complete;
-        let implicit = self.implicit(&name, &component, primary_key.as_ref(), scope);
+        let implicit = self.define_implicit(&name, &component, primary_key.as_ref(), scope);
         let bases = [
             absolute_name(&self.symbols.model, explicit.0, span),
             absolute_name(&self.symbols.model, implicit, span),
         ];
         let body = Interface { construct: Construct::Home, ..Interface::default() };
-        let (id, _) = self.open_interface(&head, body, &name, &bases, scope);
+        let (id, _) = self.open_interface(&intro, body, &name, &bases, scope);
         self.symbols.states[id.index()].progress = Progress::Complete;
         self.symbols.implied.homes.insert(id, Home { explicit: explicit.0, managed });
     }
@@ -66,16 +66,22 @@ impl Resolver<'_> {
         scope: ScopeId,
     ) -> (DefId, Option<ScopeId>) {
         let name = Ident { text: format!("{}{suffix}", home.text), span: home.span };
-        self.symbols.implied.note_origin(&name, format!("home `{}` declares `{}` too", home.text, name.text));
-        let what =
-            if construct == Construct::HomeExplicit { "declares itself" } else { "does like any other" };
-        let docs = Docs { lines: vec![format!("What the home `{}` {what}.", home.text)] };
-        let head = Head { docs, annotations: Vec::new() };
-        self.open_interface(&head, Interface { construct, ..Interface::default() }, &name, bases, scope)
+        let origin = format!("home `{}` also declares `{}`", home.text, name.text);
+        self.symbols.implied.note_origin(&name, origin);
+        let origin = if construct == Construct::HomeExplicit { "declares" } else { "has like every home" };
+        let docs = Docs { lines: vec![format!("The operations that the home `{}` {origin}.", home.text)] };
+        let intro = Intro { docs, annotations: Vec::new() };
+        self.open_interface(&intro, Interface { construct, ..Interface::default() }, &name, bases, scope)
     }
 
-    /// Defines `HImplicit`: `create` and, with a primary key, the operations that find by key.
-    fn implicit(&mut self, home: &Ident, component: &TypeSpec, key: Option<&Name>, scope: ScopeId) -> DefId {
+    /// Defines `HImplicit`: `create` and, with a primary key, the operations that take or return a key.
+    fn define_implicit(
+        &mut self,
+        home: &Ident,
+        component: &TypeSpec,
+        key: Option<&Name>,
+        scope: ScopeId,
+    ) -> DefId {
         let span = home.span;
         let key_type = key.and_then(|key| primary_key(&mut self.symbols, key, scope));
         let bases = if key.is_none() { vec![components_name("KeylessCCMHome", span)] } else { Vec::new() };
@@ -102,9 +108,9 @@ impl Resolver<'_> {
         }
         for operation in operations {
             let name = &operation.name;
-            let origin = format!("home `{}` declares `{}` too", home.text, name.text);
+            let origin = format!("home `{}` also declares `{}`", home.text, name.text);
             self.symbols.implied.note_origin(name, origin);
-            let item = Item { head: Head::default(), kind: ItemKind::Operation(operation) };
+            let item = Item { intro: Intro::default(), kind: ItemKind::Operation(operation) };
             if let Some(inside) = inside {
                 self.item(item, inside);
             }
@@ -132,8 +138,7 @@ fn check_managed(
         format!("home `{}` manages `{}`, which is not derived from `{of_base}`", name.text, manages.text());
     let error = Diagnostic::error("home-inheritance", manages.span, message);
     let error = error.and(base_name.span, format!("this base manages `{of_base}`"));
-    symbols
-        .report(error.note("who knows the base home only takes what it makes for components of that type"));
+    symbols.report(error.note("clients of the base home expect its components to be of that type"));
 }
 
 /// Checks a primary key: a value type derived from `Components::PrimaryKeyBase`, whose state is public
@@ -158,19 +163,18 @@ fn primary_key(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> Option
         let message = format!("primary key `{text}` is not defined yet");
         Some(Diagnostic::error("incomplete", name.span, message).and(def.span, "only declared here"))
     } else if symbols.model.is_abstract_value(key) {
-        Some(error(format!("primary key `{text}` is abstract")).and(def.span, "declared here"))
+        Some(error(format!("primary key `{text}` must not be abstract")).and(def.span, "declared here"))
     } else if !base.is_some_and(|base| bases.contains(&base)) {
-        let found =
-            error(format!("primary key `{text}` does not inherit from `::Components::PrimaryKeyBase`"));
+        let found = error(format!("primary key `{text}` must inherit from `::Components::PrimaryKeyBase`"));
         let found = found.and(def.span, "declared here");
         Some(found.help(format!("write `valuetype {} : ::Components::PrimaryKeyBase`", def.name)))
     } else if let Some(private) = state.iter().find(|state| state.visibility == Visibility::Private) {
-        let found = error(format!("primary key `{text}` has private state"));
+        let found = error(format!("primary key `{text}` must not have private state"));
         Some(found.and(private.member.span, "this member is private"))
     } else {
         let is_reference = |ty| symbols.model.is_reference(ty);
         state.iter().find(|state| is_reference(state.member.ty)).map(|state| {
-            let found = error(format!("primary key `{text}` holds a reference"));
+            let found = error(format!("primary key `{text}` must not contain a reference"));
             found.and(state.member.span, "this member is a reference")
         })
     };

@@ -1,25 +1,26 @@
-//! Data of the component model's constructs, and the parts of their implied declarations.
+//! Data about constructs of the component model, and functions that create their implied declarations.
 
 use std::collections::HashMap;
 
 use super::scope::Entry;
-use crate::ast::{Head, Ident, Name, Operation, Param, PortKind, Raises, StringArg, TypeSpec};
+use crate::ast::{Ident, Intro, Name, Operation, Param, PortKind, Raises, StringArg, TypeSpec};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Attribute, DefId, Direction, Model};
 use crate::source::Span;
 use crate::work;
 
-/// Data of the component model's constructs that the interfaces which represent them do not contain.
+/// Data about constructs of the component model that is not in the interfaces which represent them.
 #[derive(Default)]
 pub(super) struct Implied {
     pub(super) port_types: Vec<PortType>,
+    /// The consumer interface of each event type.
     pub(super) consumers: HashMap<DefId, DefId>,
     pub(super) homes: HashMap<DefId, Home>,
     /// File names and repository ids of `import` statements.
     pub(super) imports: Vec<StringArg>,
     /// Total bytes of the names from expansions of port types.
     pub(super) expanded_bytes: usize,
-    /// For each name that does not occur in the text, by location: the construct that declares it.
+    /// For each implied name and its location: a note that tells which construct declares it.
     origins: HashMap<(Span, String), String>,
 }
 
@@ -29,7 +30,7 @@ pub(super) struct Home {
     pub(super) managed: Option<DefId>,
 }
 
-/// Saved lengths of the lists of [`Implied`].
+/// A state of [`Implied`] to which [`Implied::roll_back`] returns.
 pub(super) struct Checkpoint {
     port_types: usize,
     imports: usize,
@@ -44,7 +45,7 @@ impl Implied {
 
     pub(super) fn consumer_name(&mut self, event: &Ident) -> Ident {
         let name = Ident { text: format!("{}Consumer", event.text), span: event.span };
-        let why = format!("event type `{}` declares `{}` too, its consumers", event.text, name.text);
+        let why = format!("event type `{}` also declares `{}`, for its consumers", event.text, name.text);
         self.note_origin(&name, why);
         name
     }
@@ -68,7 +69,7 @@ impl Implied {
         self.origins.insert((name.span, name.text.clone()), why);
     }
 
-    /// Adds the origins of names that do not occur in the text.
+    /// Adds notes about the constructs that imply these names, if they do not occur in the text.
     pub(super) fn explain(&self, mut message: Diagnostic, names: [&Entry; 2]) -> Diagnostic {
         for entry in names {
             if let Some(why) = self.origins.get(&(entry.span, entry.name.clone()))
@@ -85,16 +86,16 @@ impl Implied {
 pub(super) struct PortType {
     pub(super) name: String,
     pub(super) span: Span,
-    /// Not yet defined.
-    pub(super) forward: bool,
-    /// Its ports and attributes. Ports of other port types are expanded.
+    /// Whether it is declared, but not yet defined.
+    pub(super) only_declared: bool,
+    /// Its ports and attributes. Ports whose types are other port types are replaced by the ports of these.
     pub(super) parts: Vec<Part>,
 }
 
 /// A port or attribute of a port type.
 #[derive(Clone)]
 pub(super) struct Part {
-    pub(super) head: Head,
+    pub(super) intro: Intro,
     pub(super) name: Ident,
     pub(super) kind: PartKind,
 }
@@ -131,12 +132,12 @@ pub(super) fn implied_operation(
     params: &[(&str, TypeSpec)],
     raises: &[&str],
 ) -> Operation {
-    // Five tokens: a type, a name, two brackets and a semicolon. Four for each parameter: `in`, a type, a
-    // name and a comma. Four for the name of each exception, including `raises`.
-    work::tokens(5 + 4 * params.len() + 4 * raises.len());
+    // Five tokens: a type, a name, two parentheses and a semicolon. Four tokens for each parameter: `in`, a
+    // type, a name and a comma. Four tokens for each exception, including its share of `raises (...)`.
+    work::count_tokens(5 + 4 * params.len() + 4 * raises.len());
     let span = name.span;
     let params = params.iter().map(|(name, ty)| Param {
-        head: Head::default(),
+        intro: Intro::default(),
         direction: Direction::In,
         direction_span: span,
         ty: ty.clone(),

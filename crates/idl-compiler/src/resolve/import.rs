@@ -1,5 +1,5 @@
-//! `import`: only definitions of the text and of files that it includes can be imported. The lexer includes
-//! files for an import ([`crate::lex`]).
+//! `import`: only definitions of the text and of files that it includes can be imported. For an import, the
+//! lexer includes the file that is probably meant ([`crate::lex`]).
 
 use std::collections::HashSet;
 
@@ -34,25 +34,23 @@ fn import_name(symbols: &mut Symbols<'_>, name: &Name) {
         if let Some(entry) = spelled.filter(|entry| entry.name != part.text).cloned() {
             let message = format!("`{}` is spelled differently from `{}`", part.text, entry.name);
             let error = Diagnostic::error("case-mismatch", part.span, message);
-            symbols.report(error.and(entry.span, format!("`{}` stands here", entry.name)));
+            symbols.report(error.and(entry.span, format!("declared here as `{}`", entry.name)));
             return;
         }
         scope = symbols.scope_of(found);
         if scope.is_none() && index + 1 == name.parts.len() {
             let error = symbols.wrong_kind(found, name, "not-a-scope", "a scope");
-            symbols.report(
-                error.note("what is imported is a module, interface or another scope with all that is in it"),
-            );
+            symbols.report(error.note("only modules, interfaces and other scopes can be imported"));
         }
     }
 }
 
 fn unknown_import(symbols: &mut Symbols<'_>, name: &Name) {
-    let message = format!("`{}` is imported, and nothing before declares it", name.text());
+    let message = format!("`{}` is imported, but is not declared before", name.text());
     let error = Diagnostic::error("unknown-import", name.span, message);
     let first = name.parts.first().map_or("", |part| part.text.as_str());
     symbols.report_unless_incomplete(error.help(format!(
-        "include the file that declares it, or name it `{first}.idl` and say where it is: `-I FOLDER`, `include = [\"FOLDER\"]` in the macro, `.include(\"FOLDER\")` in the build script"
+        "include the file that declares it, or call it `{first}.idl` and name the folder that contains it: `-I FOLDER`, `include = [\"FOLDER\"]` in the macro, `.include(\"FOLDER\")` in the build script"
     )));
 }
 
@@ -82,11 +80,14 @@ fn file_name(path: &str) -> &str {
 }
 
 fn unknown_text(text: &StringArg) -> Diagnostic {
-    let (what, help) = match is_file(text) {
-        true => ("the file", format!("write `#include \"{}\"`", text.text.escape_debug())),
-        false => ("the repository id", "include the file that declares it".to_owned()),
+    let name = text.text.escape_debug();
+    let (message, help) = match is_file(text) {
+        true => {
+            (format!("the imported file \"{name}\" is not included"), format!("write `#include \"{name}\"`"))
+        }
+        false => {
+            (format!("no definition has the imported id \"{name}\""), "include its declaration".to_owned())
+        }
     };
-    let message = format!("{what} \"{}\" is imported, and the text has none of it", text.text.escape_debug());
-    let error = Diagnostic::error("unknown-import", text.span, message);
-    error.help(format!("{help}: an import names what is known"))
+    Diagnostic::error("unknown-import", text.span, message).help(help)
 }

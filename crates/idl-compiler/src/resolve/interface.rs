@@ -1,4 +1,4 @@
-//! Interfaces, operations, attributes.
+//! Interfaces, operations and attributes.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use super::known::AnnotatedKind;
 use super::scope::{Entity, Entry, ScopeId};
 use super::symbols::{Progress, Resolver, Symbols};
 use super::{annotation, flavour, typed_annotation, value};
-use crate::ast::{self, Head, Ident, Item, Name, Raises, TypeKind};
+use crate::ast::{self, Ident, Intro, Item, Name, Raises, TypeKind};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Attribute, DefId, DefKind, Direction, Flavour, Interface, Model, Operation, Param};
 use crate::work;
@@ -14,7 +14,7 @@ use crate::work;
 impl Resolver<'_> {
     pub(super) fn interface(
         &mut self,
-        head: Head,
+        intro: Intro,
         flavour: Flavour,
         name: &Ident,
         names: &[Name],
@@ -22,7 +22,7 @@ impl Resolver<'_> {
         scope: ScopeId,
     ) {
         let body = Interface { flavour, ..Interface::default() };
-        let (id, inside) = self.open_interface(&head, body, name, names, scope);
+        let (id, inside) = self.open_interface(&intro, body, name, names, scope);
         if let Some(inside) = inside {
             self.items(items, inside);
         }
@@ -32,7 +32,7 @@ impl Resolver<'_> {
     /// Starts the body of an interface with these bases. The caller fills and completes it.
     pub(super) fn open_interface(
         &mut self,
-        head: &Head,
+        intro: &Intro,
         body: Interface,
         name: &Ident,
         names: &[Name],
@@ -40,9 +40,9 @@ impl Resolver<'_> {
     ) -> (DefId, Option<ScopeId>) {
         // Bases are looked up in the enclosing scope, before the interface's own name counts as defined.
         let unknown = self.symbols.templates.unknown_names;
-        let bases = bases(&mut self.symbols, names, name, "base", scope);
+        let bases = resolve_bases(&mut self.symbols, names, name, "base", scope);
         flavour::check_base_flavours(&mut self.symbols, body.flavour, name, names, &bases);
-        let (id, _) = self.begin(head, name, DefKind::Interface(body), scope);
+        let (id, _) = self.begin(intro, name, DefKind::Interface(body), scope);
         if let DefKind::Interface(interface) = &mut self.symbols.model.defs[id.index()].kind {
             interface.bases = bases;
         }
@@ -52,7 +52,7 @@ impl Resolver<'_> {
         (id, self.symbols.states[id.index()].scope)
     }
 
-    pub(super) fn operation(&mut self, head: Head, mut operation: ast::Operation, scope: ScopeId) {
+    pub(super) fn operation(&mut self, intro: Intro, mut operation: ast::Operation, scope: ScopeId) {
         let result = match operation.result.kind {
             TypeKind::Void => Some(None),
             _ => self.simple_type(&operation.result, scope).map(Some),
@@ -61,21 +61,21 @@ impl Resolver<'_> {
         let (params, exceptions) = (Vec::new(), Vec::new());
         let body =
             Operation { oneway: false, result: None, params, raises: exceptions, raises_any: false, context };
-        let id = self.new_def(&head, &operation.name, DefKind::Operation(body), scope);
+        let id = self.new_def(&intro, &operation.name, DefKind::Operation(body), scope);
         self.symbols.declare_local_def(id, scope, &operation.name, "operation");
-        // IDL 4 has an annotation in addition to the keyword.
+        // IDL 4 has the annotation `@oneway` in addition to the keyword.
         let annotations = &self.symbols.model.def(id).annotations;
         let annotation = annotations.get("oneway").filter(|_| annotations.is_on("oneway"));
         operation.oneway = operation.oneway.or(annotation.map(|annotation| annotation.span));
         let oneway = operation.oneway.is_some();
-        let inside = self.symbols.inner_scope(None, scope);
+        let inside = self.symbols.open_inner_scope(None, scope);
         check_oneway(&mut self.symbols, &operation);
         check_context(&mut self.symbols, &operation);
         let params: Vec<_> =
             operation.params.into_iter().filter_map(|param| self.param(param, inside)).collect();
         annotation::check_streams(&mut self.symbols, &params);
         let raises_any = raises_native(&self.symbols, operation.raises.as_ref(), inside);
-        let raises = raises(&mut self.symbols, operation.raises.as_ref(), inside);
+        let raises = resolve_raises(&mut self.symbols, operation.raises.as_ref(), inside);
         if let DefKind::Operation(body) = &mut self.symbols.model.defs[id.index()].kind {
             (body.result, body.params, body.raises) = (result.flatten(), params, raises);
             (body.oneway, body.raises_any) = (oneway, raises_any);
@@ -85,33 +85,33 @@ impl Resolver<'_> {
     pub(super) fn param(&mut self, param: ast::Param, scope: ScopeId) -> Option<Param> {
         let ty = self.simple_type(&param.ty, scope);
         let declared = self.symbols.declare_local(scope, &param.name, Entity::Member, "parameter");
-        let mut annotations = self.annotations(&param.head, scope, AnnotatedKind::Param);
+        let mut annotations = self.annotations(&param.intro, scope, AnnotatedKind::Param);
         if let Some(ty) = ty {
-            typed_annotation::evaluate(&mut self.symbols, &param.head, &mut annotations, ty, scope);
+            typed_annotation::evaluate(&mut self.symbols, &param.intro, &mut annotations, ty, scope);
         }
         annotation::check_non_nil(&mut self.symbols, &annotations, ty);
         let ty = ty.filter(|_| declared)?;
         let Ident { text, span } = param.name;
-        Some(Param { name: text, direction: param.direction, ty, docs: param.head.docs, annotations, span })
+        Some(Param { name: text, direction: param.direction, ty, docs: param.intro.docs, annotations, span })
     }
 
-    pub(super) fn attribute(&mut self, head: Head, attribute: ast::Attribute, scope: ScopeId) {
+    pub(super) fn attribute(&mut self, intro: Intro, attribute: ast::Attribute, scope: ScopeId) {
         let body = self.attribute_body(&attribute, scope);
-        self.attributes(&head, body.as_ref(), &attribute.names, scope);
+        self.attributes(&intro, body.as_ref(), &attribute.names, scope);
     }
 
     /// Resolves what the attributes of one declaration have in common; `None` if the type is invalid.
     pub(super) fn attribute_body(&mut self, attribute: &ast::Attribute, scope: ScopeId) -> Option<Attribute> {
         let ty = self.simple_type(&attribute.ty, scope);
-        let get_raises = raises(&mut self.symbols, attribute.get_raises.as_ref(), scope);
-        let set_raises = raises(&mut self.symbols, attribute.set_raises.as_ref(), scope);
+        let get_raises = resolve_raises(&mut self.symbols, attribute.get_raises.as_ref(), scope);
+        let set_raises = resolve_raises(&mut self.symbols, attribute.set_raises.as_ref(), scope);
         ty.map(|ty| Attribute { readonly: attribute.readonly, ty, get_raises, set_raises })
     }
 
-    /// Declares the attributes of one declaration. With `None`, an error was already reported.
+    /// Declares the attributes of one declaration. `body` is `None` if an error was already reported.
     pub(super) fn attributes(
         &mut self,
-        head: &Head,
+        intro: &Intro,
         body: Option<&Attribute>,
         names: &[Ident],
         scope: ScopeId,
@@ -121,15 +121,15 @@ impl Resolver<'_> {
                 self.symbols.declare_local(scope, name, Entity::Bad, "attribute");
                 continue;
             };
-            let id = self.new_def(head, name, DefKind::Attribute(body.clone()), scope);
-            typed_annotation::evaluate_of_def(&mut self.symbols, head, id, body.ty, scope);
+            let id = self.new_def(intro, name, DefKind::Attribute(body.clone()), scope);
+            typed_annotation::evaluate_def(&mut self.symbols, intro, id, body.ty, scope);
             self.symbols.declare_local_def(id, scope, name, "attribute");
         }
     }
 }
 
-/// Returns the interfaces of the list that are defined and listed once. `role` is `base` or `supported`.
-pub(super) fn bases(
+/// Returns the valid interfaces of the list, each once. `role` is `base` or `supported`.
+pub(super) fn resolve_bases(
     symbols: &mut Symbols<'_>,
     names: &[Name],
     derived: &Ident,
@@ -182,9 +182,9 @@ pub(super) fn check_inherited(symbols: &mut Symbols<'_>, id: DefId, name: &Ident
         let state = symbols.model.value(base).map_or(&[][..], |value| &value.state);
         state.iter().map(move |state| (base, &state.member.name))
     });
-    work::inherited(symbols.model.all_bases(id).len());
+    work::count_inherited(symbols.model.all_bases(id).len());
     for (owner, name_of_member) in operations.chain(state) {
-        work::inherited(1);
+        work::count_inherited(1);
         let Some(scope) = symbols.states[owner.index()].scope else { continue };
         let lower = name_of_member.to_ascii_lowercase();
         let Some(entry) = symbols.scope(scope).local(&lower) else { continue };
@@ -206,32 +206,34 @@ fn check_oneway(symbols: &mut Symbols<'_>, operation: &ast::Operation) {
     let name = &operation.name.text;
     let mut wrong = Vec::new();
     if !matches!(operation.result.kind, TypeKind::Void) {
-        wrong.push((operation.result.span, format!("oneway operation `{name}` has a result")));
+        wrong.push((operation.result.span, format!("oneway operation `{name}` cannot have a result")));
     }
     for param in operation.params.iter().filter(|param| param.direction != Direction::In) {
         let word = param.direction.keyword();
-        let message = format!("oneway operation `{name}` has the {word} parameter `{}`", param.name.text);
+        let message =
+            format!("oneway operation `{name}` cannot have the {word} parameter `{}`", param.name.text);
         wrong.push((param.direction_span, message));
     }
     if let Some(raises) = &operation.raises {
-        wrong.push((raises.span, format!("oneway operation `{name}` raises exceptions")));
+        wrong.push((raises.span, format!("oneway operation `{name}` cannot raise exceptions")));
     }
     for (span, message) in wrong {
         let error = Diagnostic::error("oneway", span, message).and(oneway, "declared oneway here");
-        symbols.report(error.note("a oneway operation has no reply that could carry anything back"));
+        symbols.report(error.note("a oneway operation has no reply that could return anything"));
     }
 }
 
-/// Checks the patterns of the `context` clause: names of properties, or prefixes of names followed by `*`.
+/// Checks the `context` clause: names of properties, or prefixes followed by `*`, and no stream besides it.
 fn check_context(symbols: &mut Symbols<'_>, operation: &ast::Operation) {
-    let param_annotations = || operation.params.iter().flat_map(|param| &param.head.annotations);
+    let param_annotations = || operation.params.iter().flat_map(|param| &param.intro.annotations);
     if let (Some(first), Some(stream)) =
         (operation.context.first(), param_annotations().find(|annotation| annotation.name == "stream"))
     {
-        let message = format!("`@stream` in operation `{}`, which sends a context", operation.name.text);
+        let name = &operation.name.text;
+        let message = format!("`@stream` is not allowed in operation `{name}`, which sends a context");
         let error = Diagnostic::error("bad-annotation", stream.span, message);
         let error = error.and(first.span, "the context follows the arguments");
-        symbols.report(error.note("what follows a stream could be read only after the whole stream"));
+        symbols.report(error.note("the context could be read only after the whole stream"));
     }
     for (index, pattern) in operation.context.iter().enumerate() {
         let name = pattern.text.strip_suffix('*').unwrap_or(&pattern.text);
@@ -241,7 +243,7 @@ fn check_context(symbols: &mut Symbols<'_>, operation: &ast::Operation) {
             let message = format!("`{}` is not the name of a property", pattern.text);
             let error = Diagnostic::error("bad-context", pattern.span, message);
             symbols.report(error.note(
-                "a letter, then letters, digits, `_` and `.`; with a `*` at the end, the beginning of names",
+                "a name is a letter, then letters, digits, `_` and `.`; with a `*` at the end, it means all names that begin like it",
             ));
         }
         let earlier = operation.context.iter().take(index).find(|earlier| earlier.text == pattern.text);
@@ -253,7 +255,7 @@ fn check_context(symbols: &mut Symbols<'_>, operation: &ast::Operation) {
     }
 }
 
-/// Returns whether a native type is listed, which stands for any user exception.
+/// Returns whether a native type is listed, which allows any user exception.
 fn raises_native(symbols: &Symbols<'_>, raises: Option<&Raises>, scope: ScopeId) -> bool {
     raises.is_some_and(|raises| {
         raises.names.iter().any(|name| is_native(&symbols.model, symbols.lookup_silently(name, scope)))
@@ -264,8 +266,12 @@ fn is_native(model: &Model, entity: Option<Entity>) -> bool {
     matches!(entity, Some(Entity::Def(def)) if matches!(model.def(def).kind, DefKind::Native))
 }
 
-/// Returns the exceptions of a clause, each once.
-pub(super) fn raises(symbols: &mut Symbols<'_>, raises: Option<&Raises>, scope: ScopeId) -> Vec<DefId> {
+/// Returns the exceptions of a clause, each once. Native types are left out.
+pub(super) fn resolve_raises(
+    symbols: &mut Symbols<'_>,
+    raises: Option<&Raises>,
+    scope: ScopeId,
+) -> Vec<DefId> {
     let mut exceptions = Vec::new();
     for name in raises.map_or(&[][..], |raises| &raises.names) {
         let Some(entity) = symbols.lookup(name, scope) else { continue };

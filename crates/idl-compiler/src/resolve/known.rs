@@ -1,9 +1,9 @@
-//! Annotations that need no declaration: those of the standard ("Standardized Annotations"), those that DDS
-//! adds, and zorb's own. Defines the arguments of each and where it is allowed.
+//! Annotations that need no declaration, with their parameters and the items on which they are allowed: those
+//! of the standard ("Standardized Annotations"), further ones of DDS, and zorb's own.
 
 use super::scope::{ScopeId, article};
 use super::symbols::Resolver;
-use crate::ast::{Annotation, ExprKind, Head};
+use crate::ast::{Annotation, ExprKind, Intro};
 use crate::diagnostic::Diagnostic;
 use crate::model::DefKind;
 use crate::preprocess::OWN_ANNOTATIONS;
@@ -11,13 +11,16 @@ use crate::preprocess::OWN_ANNOTATIONS;
 #[derive(Clone, Copy)]
 pub(super) enum ArgumentKind {
     Boolean,
-    Integer,
+    /// An `unsigned long`.
+    Unsigned,
+    /// A `long long`.
     Signed,
     Text,
     /// A value of the annotated item's type, evaluated later, when the type is resolved.
     Typed,
+    /// One of these words.
     Word(&'static [&'static str]),
-    /// Words separated by `|`.
+    /// One or more of these words, joined by `|`.
     Words(&'static [&'static str]),
 }
 
@@ -29,9 +32,10 @@ pub(super) struct KnownAnnotation {
     pub(super) parameters: &'static [Parameter],
     /// The items on which the annotation has a meaning; empty for all.
     allowed_on: &'static [AnnotatedKind],
-    /// The compiler uses the annotation, so a declaration of it must have these members.
+    /// Whether the compiler uses the annotation. Then a declaration in the text must have these parameters.
     pub(super) is_used: bool,
 }
+
 impl KnownAnnotation {
     /// Returns the names of the parameters, and whether an argument is required.
     pub(super) fn parameter_names(&self) -> Vec<(&'static str, bool)> {
@@ -76,8 +80,8 @@ use AnnotatedKind::{
 };
 
 const TYPED: &[Parameter] = &[("value", ArgumentKind::Typed, true)];
-const INTEGER: &[Parameter] = &[("value", ArgumentKind::Integer, true)];
-const FLAG: &[Parameter] = &[("value", ArgumentKind::Boolean, false)];
+const INTEGER: &[Parameter] = &[("value", ArgumentKind::Unsigned, true)];
+const OPTIONAL_BOOLEAN: &[Parameter] = &[("value", ArgumentKind::Boolean, false)];
 
 const EVERYWHERE: &[AnnotatedKind] = &[];
 const MEMBERS: &[AnnotatedKind] = &[Member, Case, State];
@@ -104,11 +108,11 @@ const fn recorded(
     KnownAnnotation { name, parameters, allowed_on, is_used: false }
 }
 
-/// All known annotations: those of the standard in its order, then those of DDS, then zorb's.
+/// All known annotations: first the standard's in its order, then further ones of DDS, then zorb's own.
 pub(super) const KNOWN: &[KnownAnnotation] = &[
     recorded("id", INTEGER, EVERYWHERE),
     recorded("autoid", &[("value", ArgumentKind::Word(&["SEQUENTIAL", "HASH"]), false)], SCOPES),
-    used("optional", FLAG, &[Member]),
+    used("optional", OPTIONAL_BOOLEAN, &[Member]),
     used("position", INTEGER, &[Flag]),
     used("value", &[("value", ArgumentKind::Signed, true)], &[Enumerator]),
     recorded(
@@ -119,8 +123,8 @@ pub(super) const KNOWN: &[KnownAnnotation] = &[
     recorded("final", &[], CONSTRUCTED),
     recorded("appendable", &[], CONSTRUCTED),
     recorded("mutable", &[], CONSTRUCTED),
-    recorded("key", FLAG, &[Member, Case, State, Discriminator]),
-    recorded("must_understand", FLAG, &[Member, Case, State, Discriminator]),
+    recorded("key", OPTIONAL_BOOLEAN, &[Member, Case, State, Discriminator]),
+    recorded("must_understand", OPTIONAL_BOOLEAN, &[Member, Case, State, Discriminator]),
     used("default_literal", &[], &[Enumerator]),
     used("default", TYPED, &[Member, State]),
     used("range", &[("min", ArgumentKind::Typed, true), ("max", ArgumentKind::Typed, true)], NUMBERS),
@@ -128,8 +132,8 @@ pub(super) const KNOWN: &[KnownAnnotation] = &[
     used("max", TYPED, NUMBERS),
     recorded("unit", &[("value", ArgumentKind::Text, true)], EVERYWHERE),
     used("bit_bound", INTEGER, &[Bitmask, Enum]),
-    recorded("external", FLAG, MEMBERS),
-    recorded("nested", FLAG, TYPES),
+    recorded("external", OPTIONAL_BOOLEAN, MEMBERS),
+    recorded("nested", OPTIONAL_BOOLEAN, TYPES),
     recorded(
         "verbatim",
         &[
@@ -151,21 +155,21 @@ pub(super) const KNOWN: &[KnownAnnotation] = &[
         EVERYWHERE,
     ),
     recorded("service", &[("platform", ArgumentKind::Text, false)], &[Interface, Operation, Attribute]),
-    used("oneway", FLAG, &[Operation]),
-    recorded("ami", FLAG, &[Interface, Operation, Attribute]),
+    used("oneway", OPTIONAL_BOOLEAN, &[Operation]),
+    recorded("ami", OPTIONAL_BOOLEAN, &[Interface, Operation, Attribute]),
     recorded(
         "hashid",
         &[("value", ArgumentKind::Text, false)],
         &[Member, Case, State, Param, Operation, Attribute],
     ),
-    recorded("default_nested", FLAG, &[Module]),
-    recorded("ignore_literal_names", FLAG, &[Enum]),
+    recorded("default_nested", OPTIONAL_BOOLEAN, &[Module]),
+    recorded("ignore_literal_names", OPTIONAL_BOOLEAN, &[Enum]),
     recorded(
         "try_construct",
         &[("value", ArgumentKind::Word(&["DISCARD", "USE_DEFAULT", "TRIM"]), false)],
         &[Member, Case, State, Typedef],
     ),
-    recorded("non_serialized", FLAG, MEMBERS),
+    recorded("non_serialized", OPTIONAL_BOOLEAN, MEMBERS),
     recorded(
         "data_representation",
         &[("allowed_kinds", ArgumentKind::Words(&["XCDR1", "XML", "XCDR2"]), true)],
@@ -177,7 +181,7 @@ pub(super) const KNOWN: &[KnownAnnotation] = &[
     used("stream", &[], &[Param, Operation]),
     used("zero_copy", &[], &[Struct]),
     used("interpretive", &[], &[Struct, Exception, Union, Enum, Interface]),
-    used("adaptive", &[("uses", ArgumentKind::Integer, true)], &[Struct, Exception, Union, Enum]),
+    used("adaptive", &[("uses", ArgumentKind::Unsigned, true)], &[Struct, Exception, Union, Enum]),
 ];
 
 impl AnnotatedKind {
@@ -248,7 +252,7 @@ impl AnnotatedKind {
 }
 
 impl Resolver<'_> {
-    /// Reports, once for each annotation, that GIOP uses another encoding than the annotation requests.
+    /// Warns, once for each known annotation, that GIOP does not use the encoding that it requests.
     fn check_encoding(
         &mut self,
         annotation: &Annotation,
@@ -259,25 +263,25 @@ impl Resolver<'_> {
         let argument = annotation.args.first().map(|(_, value)| &value.kind);
         let is_final = || matches!(argument, Some(ExprKind::Name(name)) if name.text() == "FINAL");
         let instead = match (known.name, place) {
-            ("appendable" | "mutable", _) => "CORBA has one encoding of a type, the final one",
-            ("extensibility", _) if !is_final() => "CORBA has one encoding of a type, the final one",
+            ("appendable" | "mutable", _) => "CORBA has only the encoding of `@final`",
+            ("extensibility", _) if !is_final() => "CORBA has only the encoding of `@final`",
             ("non_serialized", _) => "CORBA sends all members",
-            ("data_representation", _) => "CORBA has one encoding, CDR of its GIOP version",
+            ("data_representation", _) => "CORBA has only one encoding, which is the CDR of the GIOP version",
             ("bit_bound", Enum) if !matches!(argument, Some(ExprKind::Integer(32))) => {
                 "CORBA sends an enumerator as 32 bits"
             }
             _ => return,
         };
         if self.declared_annotation(known.name, scope).is_none() && self.warned_encodings.insert(known.name) {
-            let message = format!("the encoding is not what `@{}` asks for", known.name);
+            let message = format!("CORBA does not use the encoding that `@{}` requests", known.name);
             self.symbols
                 .report(Diagnostic::warning("bad-annotation", annotation.span, message).note(instead));
         }
     }
 
     /// Reports known annotations that have no meaning on this item.
-    pub(super) fn check_allowed(&mut self, head: &Head, place: AnnotatedKind, scope: ScopeId) {
-        for annotation in &head.annotations {
+    pub(super) fn check_allowed(&mut self, intro: &Intro, place: AnnotatedKind, scope: ScopeId) {
+        for annotation in &intro.annotations {
             let Some(known) = KNOWN.iter().find(|known| known.name == annotation.name) else { continue };
             // A discriminator has no name in Rust.
             let is_unnamed = place == Discriminator && known.name == "rust_name";
@@ -291,7 +295,7 @@ impl Resolver<'_> {
                 self.check_encoding(annotation, known, place, scope);
                 continue;
             }
-            let message = format!("`@{}` on {}", known.name, article(place.description()));
+            let message = format!("`@{}` has no meaning on {}", known.name, article(place.description()));
             // Only a warning for annotations of the standard, which may have a meaning for other tools.
             let found = match OWN_ANNOTATIONS.contains(&known.name) {
                 true => Diagnostic::error("bad-annotation", annotation.span, message),
@@ -301,14 +305,14 @@ impl Resolver<'_> {
             let found = match place {
                 _ if allowed_on.is_empty() => found,
                 AnnotatedKind::Forward => found,
-                _ => found.note(format!("it is for {}", allowed_on.join(", "))),
+                _ => found.note(format!("it applies to {}", allowed_on.join(", "))),
             };
             self.symbols.report(match (known.name, place) {
                 (_, AnnotatedKind::Forward) => found.help("put it before the definition"),
                 ("range" | "min" | "max", Operation | AnnotatedKind::Const) => {
-                    found.help(format!("declare a type: `@{} ... typedef long Name;`", known.name))
+                    found.help(format!("declare a type with it: `@{} ... typedef long Name;`", known.name))
                 }
-                ("optional", State) => found.help("a value that is missing is null: use a value box"),
+                ("optional", State) => found.help("use a value box, which can be null"),
                 _ => found,
             });
         }

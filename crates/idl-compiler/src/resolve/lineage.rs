@@ -20,6 +20,7 @@ pub(super) struct Lineage {
 const MAX_UNINDEXED_BASES: usize = 8;
 
 impl Lineage {
+    /// Returns the owners that may declare a name, given in lower case.
     pub(super) fn declaring(&self, lower: &str) -> &[DefId] {
         match &self.index {
             Some(index) => index.get(lower).map_or(&[], Vec::as_slice),
@@ -44,18 +45,18 @@ impl Symbols<'_> {
         let mut owners = self.model.all_bases(owner);
         owners.extend(self.model.struct_bases(owner));
         owners.extend(std::iter::successors(bit_base(owner), |base| bit_base(*base)));
-        let index = (owners.len() > MAX_UNINDEXED_BASES).then(|| self.index(&owners));
+        let index = (owners.len() > MAX_UNINDEXED_BASES).then(|| self.build_index(&owners));
         let lineage = Rc::new(Lineage { owners, index });
         self.lineages.borrow_mut().insert(scope, Rc::clone(&lineage));
         lineage
     }
 
-    fn index(&self, owners: &[DefId]) -> HashMap<String, Vec<DefId>> {
+    fn build_index(&self, owners: &[DefId]) -> HashMap<String, Vec<DefId>> {
         let mut index: HashMap<String, Vec<DefId>> = HashMap::new();
         for owner in owners {
             let Some(scope) = self.states[owner.index()].scope else { continue };
             for name in self.scope(scope).declared_names() {
-                work::step();
+                work::count_step();
                 let owners = index.entry(name.clone()).or_default();
                 if owners.last() != Some(owner) {
                     owners.push(*owner);
@@ -65,7 +66,7 @@ impl Symbols<'_> {
         index
     }
 
-    /// Returns what a base declares as an operation, attribute or member of this name.
+    /// Returns the operation, attribute or member of this name that a base declares, and the base.
     pub(super) fn inherited_local(
         &self,
         scope: ScopeId,
@@ -76,7 +77,7 @@ impl Symbols<'_> {
             return None;
         }
         self.lineage(scope, owner).declaring(lower).iter().find_map(|base| {
-            work::step();
+            work::count_step();
             let entry = self.scope(self.states[base.index()].scope?).local(lower)?;
             (entry.what != FACTORY).then(|| (*base, entry.clone()))
         })

@@ -23,13 +23,13 @@ enum Answer {
 }
 
 impl Answer {
-    fn in_case_of(entry: Entry, name: &str) -> Answer {
+    fn from_entry(entry: Entry, name: &str) -> Answer {
         if entry.name == name { Answer::Found(entry) } else { Answer::OtherCase(entry) }
     }
 }
 
 impl Symbols<'_> {
-    /// Resolves a name; `None` if it is undeclared or invalid, which is reported once.
+    /// Resolves a name. An undeclared or invalid name is reported, unless an earlier error may explain it.
     pub(super) fn lookup(&mut self, name: &Name, scope: ScopeId) -> Option<Entity> {
         let (first, rest) = name.parts.split_first()?;
         let mut found = if name.absolute {
@@ -129,14 +129,14 @@ impl Symbols<'_> {
     }
 
     fn search_known(&self, scope: ScopeId, name: &str, include_used: bool) -> Answer {
-        work::step();
+        work::count_step();
         let lower = name.to_ascii_lowercase();
         let inside = self.scope(scope);
         if let Some(entry) = inside.local(&lower).filter(|entry| entry.name == name) {
             return Answer::Found(entry.clone());
         }
         if let Some(entry) = inside.name(&lower).filter(|entry| include_used || !entry.used) {
-            return Answer::in_case_of(entry.clone(), name);
+            return Answer::from_entry(entry.clone(), name);
         }
         if let Some(entity) = self.predeclared(scope, name) {
             return Answer::Found(predeclared_entry(entity));
@@ -153,7 +153,7 @@ impl Symbols<'_> {
         if inherited.len() > 1 {
             return Answer::Ambiguous(inherited);
         }
-        inherited.pop().map_or(Answer::Missing, |(_, entry)| Answer::in_case_of(entry, name))
+        inherited.pop().map_or(Answer::Missing, |(_, entry)| Answer::from_entry(entry, name))
     }
 
     /// Returns an entity that is known without a declaration: `CORBA`, or `TypeCode` in it.
@@ -185,7 +185,7 @@ impl Symbols<'_> {
         None
     }
 
-    /// Collects the bases' entries of this name, each once; a base hides its own bases.
+    /// Collects the entries of this name in the bases, each entity once. A base hides its own bases.
     fn search_bases(
         &self,
         interface: DefId,
@@ -195,7 +195,7 @@ impl Symbols<'_> {
         found: &mut Vec<(DefId, Entry)>,
     ) {
         for base in self.model.direct_bases(interface) {
-            work::step();
+            work::count_step();
             if !seen.insert(base) {
                 continue;
             }
@@ -228,8 +228,8 @@ impl Symbols<'_> {
             Answer::OtherCase(entry) => {
                 let message = format!("`{}` is spelled differently from `{}`", part.text, entry.name);
                 let error = Diagnostic::error("case-mismatch", part.span, message);
-                let error = error.and(entry.span, format!("`{}` stands here", entry.name));
-                let help = format!("write `{}`: every use must be spelled as the definition", entry.name);
+                let error = error.and(entry.span, format!("declared here as `{}`", entry.name));
+                let help = format!("write `{}`: every use must be spelled like the definition", entry.name);
                 self.report(error.help(help));
                 None
             }
@@ -242,7 +242,7 @@ impl Symbols<'_> {
                     error = error.and(entry.span, format!("inherited from `{base}`"));
                 }
                 let first = bases.first().map_or("", String::as_str);
-                self.report(error.help(format!("say which: `{first}::{}`", part.text)));
+                self.report(error.help(format!("write the base too, such as `{first}::{}`", part.text)));
                 None
             }
             Answer::Missing => {
@@ -262,7 +262,7 @@ impl Symbols<'_> {
     fn report_missing_or_misspelt(&mut self, name: &Name, index: usize, scope: ScopeId) {
         let error = self.not_found(name, index, scope);
         if error.helps.iter().any(|help| !help.starts_with(MISSING_INCLUDE)) {
-            self.report(error.note("a file that is included and is not there may declare it, too"));
+            self.report(error.note("an included file that was not found may declare it, too"));
         } else {
             self.assume(name.text());
         }
@@ -277,15 +277,15 @@ impl Symbols<'_> {
     /// Adds a note to the error of the first missing file, with the names that it may declare.
     pub(super) fn note_assumed(&mut self) {
         let names: Vec<String> =
-            self.assumed.iter().take(MAX_ASSUMED).map(|name| format!("`{name}`")).collect();
+            self.assumed.iter().take(MAX_LISTED_NAMES).map(|name| format!("`{name}`")).collect();
         if names.is_empty() {
             return;
         }
-        let more = match self.assumed.len().saturating_sub(MAX_ASSUMED) {
+        let more = match self.assumed.len().saturating_sub(MAX_LISTED_NAMES) {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        self.out.note("include", format!("not declared unless it declares them: {}{more}", names.join(", ")));
+        self.out.note("include", format!("names that it may declare: {}{more}", names.join(", ")));
     }
 
     fn not_found(&self, name: &Name, index: usize, scope: ScopeId) -> Diagnostic {
@@ -311,7 +311,7 @@ impl Symbols<'_> {
         };
         if name.absolute && index == 1 && self.scope(scope).owner.is_some_and(own_components) {
             return error.help(
-                "this text has a module `Components` of its own: declare what constructs of the component model need there, or remove it",
+                "this text declares its own module `Components`: declare in it what the component model needs, or remove it",
             );
         }
         let visible = self.visible_names(scope, !qualified);
@@ -323,7 +323,7 @@ impl Symbols<'_> {
             return error.help("move the declaration before its first use");
         }
         if let Some(elsewhere) = full_name_anywhere(&self.model, text) {
-            return error.help(format!("there is `{elsewhere}`; names in other scopes are written in full"));
+            return error.help(format!("there is `{elsewhere}`: write its full name in this scope"));
         }
         if let Some(nearest) = closest(text, visible.iter().map(String::as_str).chain(words)) {
             return error.help(format!("did you mean `{nearest}`?"));
@@ -371,7 +371,8 @@ fn full_name_anywhere(model: &Model, name: &str) -> Option<String> {
 /// Start of help texts that name a file to include.
 const MISSING_INCLUDE: &str = "include";
 
-const MAX_ASSUMED: usize = 12;
+/// Maximum number of names in the note about a missing file.
+const MAX_LISTED_NAMES: usize = 12;
 
 fn predeclared_entry(entity: Entity) -> Entry {
     let (name, what) = if entity == Entity::Corba { ("CORBA", "module") } else { ("TypeCode", "type") };
@@ -382,7 +383,7 @@ fn missing_include(file: &str) -> String {
     format!("{MISSING_INCLUDE} the OMG's file, `#include <{file}>`, or declare what you need in this text")
 }
 
-/// Returns where each name is first declared, to find names that are used too early.
+/// Returns where each name is declared, to find names that are used before their declaration.
 pub(super) fn first_declarations(items: &[Item]) -> HashMap<String, Span> {
     let mut locations = HashMap::new();
     let mut todo: Vec<&[Item]> = vec![items];
@@ -410,7 +411,7 @@ pub(super) fn first_declarations(items: &[Item]) -> HashMap<String, Span> {
                 ItemKind::Const { name, .. }
                 | ItemKind::Exception { name, .. }
                 | ItemKind::ForwardInterface { name, .. }
-                | ItemKind::ValueForward { name, .. }
+                | ItemKind::ForwardValue { name, .. }
                 | ItemKind::ValueBox { name, .. }
                 | ItemKind::Native(name) => vec![name],
                 ItemKind::Type(ty) => match &ty.kind {

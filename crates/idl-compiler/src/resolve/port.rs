@@ -6,14 +6,14 @@ use super::scope::{Entity, ScopeId};
 use super::symbols::{Resolver, Symbols};
 use super::{event, interface, value};
 use crate::ast::{
-    self, Declarator, Head, Ident, Item, ItemKind, Member, MemberKind, PortKind, TypeKind, TypeSpec,
+    self, Declarator, Ident, Intro, Item, ItemKind, Member, MemberKind, PortKind, TypeKind, TypeSpec,
 };
 use crate::diagnostic::Diagnostic;
 use crate::model::{Docs, Model};
 use crate::source::Span;
 use crate::work;
 
-/// Maximum bytes of the names that port types expand to: each level can double the ports.
+/// Maximum total size of the names that port types expand to. Each level of port types can double them.
 const MAX_EXPANDED_BYTES: usize = 4 << 20;
 
 /// Number of tokens of the struct and the sequence that a `uses multiple` port declares.
@@ -21,58 +21,58 @@ const CONNECTION_TOKENS: usize = 20;
 
 impl Resolver<'_> {
     /// Resolves a port of a component or connector. `inside` is the scope of the component or connector.
-    pub(super) fn port(&mut self, head: Head, port: ast::Port, inside: ScopeId) {
+    pub(super) fn port(&mut self, intro: Intro, port: ast::Port, inside: ScopeId) {
         if matches!(port.kind, PortKind::Port | PortKind::MirrorPort) {
-            drop(self.annotations(&head, inside, AnnotatedKind::Directive));
+            drop(self.annotations(&intro, inside, AnnotatedKind::Directive));
             let parts = expand(&mut self.symbols, &port, inside);
             if !self.symbols.declare_local(inside, &port.name, Entity::Member, "port") {
                 return;
             }
             for part in parts {
                 self.symbols.implied.note_port_origin(&part.name, &port.name);
-                let mut part_head = part.head;
-                if part_head.docs.is_empty() {
-                    part_head.docs = head.docs.clone();
+                let mut part_intro = part.intro;
+                if part_intro.docs.is_empty() {
+                    part_intro.docs = intro.docs.clone();
                 }
                 match part.kind {
                     PartKind::Port(kind, target) => {
                         if self.symbols.declare_local(inside, &part.name, Entity::Member, "port") {
-                            self.operations(part_head, kind, target, &part.name, inside);
+                            self.declare_operations(part_intro, kind, target, &part.name, inside);
                         }
                     }
                     PartKind::Attribute(body) => {
-                        self.attributes(&part_head, Some(&body), &[part.name], inside)
+                        self.attributes(&part_intro, Some(&body), &[part.name], inside)
                     }
                 }
             }
             return;
         }
-        let target = target(&mut self.symbols, &port, inside);
+        let target = resolve_target(&mut self.symbols, &port, inside);
         let declared = self.symbols.declare_local(inside, &port.name, Entity::Member, "port");
         if let (Some(target), true) = (target, declared) {
-            self.operations(head, port.kind, target, &port.name, inside);
+            self.declare_operations(intro, port.kind, target, &port.name, inside);
         }
     }
 
     pub(super) fn port_type(&mut self, name: &Ident, items: Vec<Item>, scope: ScopeId) {
         let index = declare_port_type(&mut self.symbols, name, false, scope);
-        let inside = self.symbols.inner_scope(None, scope);
+        let inside = self.symbols.open_inner_scope(None, scope);
         let mut parts = Vec::new();
         for item in items {
             match item.kind {
                 ItemKind::Port(port) if matches!(port.kind, PortKind::Port | PortKind::MirrorPort) => {
-                    drop(self.annotations(&item.head, inside, AnnotatedKind::Directive));
+                    drop(self.annotations(&item.intro, inside, AnnotatedKind::Directive));
                     let expanded = expand(&mut self.symbols, &port, inside);
                     if self.symbols.declare_local(inside, &port.name, Entity::Member, "port") {
                         parts.extend(expanded);
                     }
                 }
                 ItemKind::Port(port) => {
-                    let target = target(&mut self.symbols, &port, inside);
+                    let target = resolve_target(&mut self.symbols, &port, inside);
                     let declared = self.symbols.declare_local(inside, &port.name, Entity::Member, "port");
                     if let (Some(target), true) = (target, declared) {
                         let kind = PartKind::Port(port.kind, target);
-                        parts.push(Part { head: item.head, name: port.name, kind });
+                        parts.push(Part { intro: item.intro, name: port.name, kind });
                     }
                 }
                 ItemKind::Attribute(attribute) => {
@@ -80,20 +80,27 @@ impl Resolver<'_> {
                     for name in attribute.names {
                         let declared = self.symbols.declare_local(inside, &name, Entity::Member, "attribute");
                         let Some(body) = body.clone().filter(|_| declared) else { continue };
-                        let head = item.head.clone();
-                        parts.push(Part { head, name, kind: PartKind::Attribute(body) });
+                        let intro = item.intro.clone();
+                        parts.push(Part { intro, name, kind: PartKind::Attribute(body) });
                     }
                 }
                 _ => {}
             }
         }
         if let Some(port_type) = index.and_then(|index| self.symbols.implied.port_types.get_mut(index)) {
-            (port_type.forward, port_type.parts) = (false, parts);
+            (port_type.only_declared, port_type.parts) = (false, parts);
         }
     }
 
     /// Declares the operations of a port. The port's annotations are applied to the first operation.
-    fn operations(&mut self, mut head: Head, kind: PortKind, target: Target, port: &Ident, inside: ScopeId) {
+    fn declare_operations(
+        &mut self,
+        mut intro: Intro,
+        kind: PortKind,
+        target: Target,
+        port: &Ident,
+        inside: ScopeId,
+    ) {
         let span = port.span;
         let target = target_type(&self.symbols.model, target, span);
         let cookie = || TypeSpec { kind: TypeKind::Name(components_name("Cookie", span)), span };
@@ -101,9 +108,9 @@ impl Resolver<'_> {
         let connection = [("connection", target.clone())];
         let consumer = [("consumer", target.clone())];
         let ck = [("ck", cookie())];
-        /// Prefix of the name, result, parameters, exceptions.
-        type Implied<'a> = (&'a str, TypeSpec, &'a [(&'a str, TypeSpec)], &'a [&'a str]);
-        let mut operations: Vec<Implied<'_>> = Vec::new();
+        /// The prefix of the operation's name, its result, its parameters and its exceptions.
+        type ImpliedOperation<'a> = (&'a str, TypeSpec, &'a [(&'a str, TypeSpec)], &'a [&'a str]);
+        let mut operations: Vec<ImpliedOperation<'_>> = Vec::new();
         let connections;
         match kind {
             PortKind::Provides => operations.push(("provide_", target.clone(), &[], &[])),
@@ -113,7 +120,7 @@ impl Resolver<'_> {
                 ("get_connection_", target.clone(), &[], &[]),
             ]),
             PortKind::UsesMultiple => {
-                connections = self.connections(&target, cookie(), port, inside);
+                connections = self.declare_connections(&target, cookie(), port, inside);
                 let failures = &["ExceededConnectionLimit", "InvalidConnection"][..];
                 operations.extend([
                     ("connect_", cookie(), &connection[..], failures),
@@ -136,22 +143,22 @@ impl Resolver<'_> {
             let name = Ident { text: format!("{prefix}{}", port.text), span };
             self.symbols.implied.note_port_origin(&name, port);
             let operation = implied_operation(name, result, params, raises);
-            let docs = head.docs.clone();
-            let first = std::mem::replace(&mut head, Head { docs, annotations: Vec::new() });
+            let docs = intro.docs.clone();
+            let first = std::mem::replace(&mut intro, Intro { docs, annotations: Vec::new() });
             self.operation(first, operation, inside);
         }
     }
 
     /// Declares `struct rConnection { I objref; Components::Cookie ck; };` and
     /// `typedef sequence<rConnection> rConnections;`.
-    fn connections(
+    fn declare_connections(
         &mut self,
         target: &TypeSpec,
         cookie: TypeSpec,
         port: &Ident,
         inside: ScopeId,
     ) -> TypeSpec {
-        work::tokens(CONNECTION_TOKENS);
+        work::count_tokens(CONNECTION_TOKENS);
         let span = port.span;
         let ident = |text: String| Ident { text, span };
         let (one, many) = (format!("{}Connection", port.text), format!("{}Connections", port.text));
@@ -160,27 +167,27 @@ impl Resolver<'_> {
         self.symbols.implied.note_port_origin(&many, port);
         let declarators = |name: &str| vec![Declarator { name: ident(name.to_owned()), dims: Vec::new() }];
         let member = |ty: TypeSpec, name| Member {
-            head: Head::default(),
+            intro: Intro::default(),
             kind: MemberKind::Data { ty, declarators: declarators(name) },
         };
         let members = vec![member(target.clone(), "objref"), member(cookie, "ck")];
         let body = TypeKind::Struct { name: one.clone(), base: None, members };
-        let docs = |text: String| Head { docs: Docs { lines: vec![text] }, annotations: Vec::new() };
-        let head = docs(format!("A connection of the port `{}`.", port.text));
-        self.item(Item { head, kind: ItemKind::Type(TypeSpec { kind: body, span }) }, inside);
+        let docs = |text: String| Intro { docs: Docs { lines: vec![text] }, annotations: Vec::new() };
+        let intro = docs(format!("A connection of the port `{}`.", port.text));
+        self.item(Item { intro, kind: ItemKind::Type(TypeSpec { kind: body, span }) }, inside);
         let named =
             |name: &Ident| TypeSpec { kind: TypeKind::Name(inner_name(&self.symbols, name, inside)), span };
         let sequence = TypeKind::Sequence { element: Box::new(named(&one)), bound: None };
         let ty = named(&many);
-        let head = docs(format!("The connections of the port `{}`.", port.text));
+        let intro = docs(format!("The connections of the port `{}`.", port.text));
         let declarators = declarators(&many.text);
         let kind = ItemKind::Typedef { ty: TypeSpec { kind: sequence, span }, declarators };
-        self.item(Item { head, kind }, inside);
+        self.item(Item { intro, kind }, inside);
         ty
     }
 }
 
-/// Returns the port type that a declaration creates or completes; undefined until it ends.
+/// Returns the index of the port type that this declares, which counts as undefined until its body ends.
 pub(super) fn declare_port_type(
     symbols: &mut Symbols<'_>,
     name: &Ident,
@@ -190,7 +197,7 @@ pub(super) fn declare_port_type(
     if let Some(Entity::PortType(index)) = symbols.declared(scope, &name.text)
         && let Some(earlier) = symbols.implied.port_types.get_mut(index)
         && earlier.name == name.text
-        && (forward || earlier.forward)
+        && (forward || earlier.only_declared)
     {
         if !forward {
             earlier.span = name.span;
@@ -202,13 +209,13 @@ pub(super) fn declare_port_type(
     let declared = symbols.declare(scope, name, Entity::PortType(index), "port type");
     declared.then(|| {
         let (name, span) = (name.text.clone(), name.span);
-        symbols.implied.port_types.push(PortType { name, span, forward: true, parts: Vec::new() });
+        symbols.implied.port_types.push(PortType { name, span, only_declared: true, parts: Vec::new() });
         index
     })
 }
 
 pub(super) fn report_undefined_port_types(symbols: &mut Symbols<'_>) {
-    let undefined = symbols.implied.port_types.iter().filter(|port_type| port_type.forward);
+    let undefined = symbols.implied.port_types.iter().filter(|port_type| port_type.only_declared);
     let errors: Vec<Diagnostic> = undefined
         .map(|port_type| {
             let name = &port_type.name;
@@ -220,7 +227,7 @@ pub(super) fn report_undefined_port_types(symbols: &mut Symbols<'_>) {
     errors.into_iter().for_each(|error| symbols.report_unless_incomplete(error));
 }
 
-/// Returns the parts of a port with a port type; in a mirror port, uses and provides swap.
+/// Returns the parts of a port with a port type. In a mirror port, `uses` and `provides` are exchanged.
 fn expand(symbols: &mut Symbols<'_>, port: &ast::Port, scope: ScopeId) -> Vec<Part> {
     let TypeKind::Name(name) = &port.ty.kind else { return Vec::new() };
     let Some(entity) = symbols.lookup(name, scope) else { return Vec::new() };
@@ -230,11 +237,11 @@ fn expand(symbols: &mut Symbols<'_>, port: &ast::Port, scope: ScopeId) -> Vec<Pa
         return Vec::new();
     };
     let Some(port_type) = symbols.implied.port_types.get(index) else { return Vec::new() };
-    if port_type.forward {
+    if port_type.only_declared {
         let message = format!("port type `{}` is not defined yet", name.text());
         let error = Diagnostic::error("incomplete", name.span, message);
         let error = error.and(port_type.span, "only declared here");
-        symbols.report(error.help("the definition of a port type comes before the ports that have it"));
+        symbols.report(error.help("define the port type before the ports that use it"));
         return Vec::new();
     }
     let path_bytes = symbols.scope(scope).owner.map_or(0, |owner| symbols.model.path(owner).concat().len());
@@ -242,15 +249,15 @@ fn expand(symbols: &mut Symbols<'_>, port: &ast::Port, scope: ScopeId) -> Vec<Pa
     let before = symbols.implied.expanded_bytes;
     symbols.implied.expanded_bytes = before.saturating_add(port_type.parts.iter().map(cost).sum());
     if symbols.implied.expanded_bytes > MAX_EXPANDED_BYTES {
-        let message = "the port types of this text are made of too many ports";
+        let message = "the port types of this text expand to too many ports";
         let error = Diagnostic::error("too-many-ports", port.name.span, message);
-        let note = format!("together, their names may have up to {MAX_EXPANDED_BYTES} bytes");
+        let note = format!("all their names together must not have more than {MAX_EXPANDED_BYTES} bytes");
         if before <= MAX_EXPANDED_BYTES {
             symbols.report(error.note(note));
         }
         return Vec::new();
     }
-    work::tokens(port_type.parts.len());
+    work::count_tokens(port_type.parts.len());
     let mirrored = port.kind == PortKind::MirrorPort;
     let parts = port_type.parts.iter().map(|part| {
         let name = Ident { text: format!("{}_{}", port.name.text, part.name.text), span: port.name.span };
@@ -259,13 +266,13 @@ fn expand(symbols: &mut Symbols<'_>, port: &ast::Port, scope: ScopeId) -> Vec<Pa
             PartKind::Port(_, target) if mirrored => PartKind::Port(PortKind::Provides, *target),
             kind => kind.clone(),
         };
-        Part { head: part.head.clone(), name, kind }
+        Part { intro: part.intro.clone(), name, kind }
     });
     parts.collect()
 }
 
 /// Returns the interface of a port, or the consumer interface of its events.
-fn target(symbols: &mut Symbols<'_>, port: &ast::Port, scope: ScopeId) -> Option<Target> {
+fn resolve_target(symbols: &mut Symbols<'_>, port: &ast::Port, scope: ScopeId) -> Option<Target> {
     let TypeKind::Name(name) = &port.ty.kind else { return Some(Target::Object) };
     let entity = symbols.lookup(name, scope)?;
     if matches!(port.kind, PortKind::Emits | PortKind::Publishes | PortKind::Consumes) {

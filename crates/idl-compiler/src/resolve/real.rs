@@ -1,4 +1,4 @@
-//! Floating-point expressions: `float` and `double` in IEEE binary64, `long double` in binary128.
+//! Floating-point expressions, evaluated in IEEE binary64 or, for `long double`, in binary128.
 
 use std::ops::Neg;
 
@@ -12,7 +12,7 @@ use crate::ast::{Binary, Expr, ExprKind, Unary};
 use crate::diagnostic::Diagnostic;
 use crate::model::{ConstValue, Primitive, Type};
 
-/// Exponents beyond this are outside the range of every floating type.
+/// Maximum absolute value of a decimal exponent. Numbers with greater exponents are read as zero or infinity.
 const MAX_EXPONENT: i64 = 20_000;
 
 pub(super) fn float(
@@ -103,7 +103,7 @@ fn apply_real<T: Real>(
 fn not_for_floats<T>(symbols: &mut Symbols<'_>, operator: &str, expr: &Expr) -> Option<T> {
     let message = format!("`{operator}` does not apply to floating-point numbers");
     let error = Diagnostic::error("type-mismatch", expr.span, message);
-    symbols.reject(error.note("they know `+`, `-`, `*` and `/`"))
+    symbols.reject(error.note("floating-point numbers support only `+`, `-`, `*` and `/`"))
 }
 
 trait Real: Copy + PartialEq + Neg<Output = Self> {

@@ -2,8 +2,8 @@
 //!
 //! A prefix precedes the whole scoped name (OMG "RepositoryIds", clauses "Repository Identifier Prefix
 //! Declaration" and "The Prefix Pragma"; JacORB and TAO do the same). In omniORB, a `#pragma prefix` inside a
-//! scope replaces the names of the enclosing scopes instead. For prefixes at file level, such as those of all
-//! OMG files, both give the same result.
+//! scope replaces the names of the enclosing scopes instead. For prefixes at file level, such as the prefix
+//! of all OMG files, both rules give the same result.
 //!
 //! A `#pragma prefix` is valid up to the end of its file. A file that is included at file level starts
 //! without a prefix. A file that is included inside a scope starts with the prefix of the scope.
@@ -11,7 +11,7 @@
 use std::rc::Rc;
 
 use super::scope::{Entity, ScopeId};
-use super::symbols::{EarlyPrefix, Explicit, Symbols};
+use super::symbols::{EarlyPrefix, ExplicitId, Symbols};
 use crate::ast::{Ident, Name, Pragma, StringArg};
 use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, DefKind};
@@ -40,7 +40,7 @@ pub(super) fn check_id_length(symbols: &mut Symbols<'_>, def: DefId, id: &str) {
     );
     if is_marshalled && id.len() > MAX_ID_BYTES {
         let message = format!(
-            "the repository id of `{}` has {} bytes, and at most {MAX_ID_BYTES} go on the wire",
+            "the repository id of `{}` has {} bytes, but at most {MAX_ID_BYTES} can be sent",
             def.name,
             id.len()
         );
@@ -49,16 +49,16 @@ pub(super) fn check_id_length(symbols: &mut Symbols<'_>, def: DefId, id: &str) {
     }
 }
 
-/// Returns the prefix for declarations here, from a `#pragma prefix` in the file or a `typeprefix`.
+/// Returns the prefix of repository ids here, from a `#pragma prefix` in the file or a `typeprefix`.
 pub(super) fn prefix(symbols: &Symbols<'_>, scope: ScopeId, span: Span) -> Rc<str> {
     let (mut at, mut file) = (Some(scope), span.file);
     while let Some(id) = at {
-        work::step();
+        work::count_step();
         let scope = symbols.scope(id);
         let mut pragma = scope.prefixes.get(&file);
         // The file was included inside the scope, possibly indirectly.
         while let (None, Some(opened_in)) = (pragma, scope.opened_in.filter(|opened_in| *opened_in != file)) {
-            work::step();
+            work::count_step();
             file = symbols.model.sources().includer(file).unwrap_or(opened_in);
             pragma = scope.prefixes.get(&file);
         }
@@ -97,10 +97,10 @@ fn set_id(symbols: &mut Symbols<'_>, name: &Name, id: &StringArg, by_typeid: boo
         (Some(before), _) if before.by_typeid && by_typeid => {
             Some((before.span, "the first `typeid` is here"))
         }
-        (Some(before), _) if before.id != id.text => Some((before.span, "set here before")),
+        (Some(before), _) if before.id != id.text => Some((before.span, "first set here")),
         (Some(_), _) => None,
         (None, Some((_, span))) if repository_id(symbols, def) != id.text => {
-            Some((*span, "its version was set here before"))
+            Some((*span, "its version is set here"))
         }
         (None, _) => None,
     };
@@ -110,7 +110,7 @@ fn set_id(symbols: &mut Symbols<'_>, name: &Name, id: &StringArg, by_typeid: boo
         return;
     }
     symbols.states[def.index()].id.explicit =
-        Some(Explicit { id: id.text.clone(), span: id.span, by_typeid });
+        Some(ExplicitId { id: id.text.clone(), span: id.span, by_typeid });
 }
 
 fn set_version(symbols: &mut Symbols<'_>, name: &Name, version: &StringArg, scope: ScopeId) {
@@ -130,7 +130,7 @@ fn set_version(symbols: &mut Symbols<'_>, name: &Name, version: &StringArg, scop
         (Some(explicit), _) if !explicit.id.ends_with(&format!(":{}", version.text)) => {
             Some((explicit.span, "the whole id was set here"))
         }
-        (None, Some((before, span))) if *before != version.text => Some((*span, "set here before")),
+        (None, Some((before, span))) if *before != version.text => Some((*span, "first set here")),
         _ => None,
     };
     if let Some((span, label)) = conflict {
@@ -165,7 +165,7 @@ pub(super) fn apply_early_prefixes(symbols: &mut Symbols<'_>, def: DefId) {
     }
 }
 
-/// Reports `typeprefix` declarations of scopes that are never declared, except of the predeclared `CORBA`.
+/// Reports `typeprefix` declarations of scopes that are never declared, except for the predeclared `CORBA`.
 pub(super) fn report_early_prefixes(symbols: &mut Symbols<'_>) {
     let unapplied = std::mem::take(&mut symbols.early_prefixes).0.into_iter();
     let mut unapplied: Vec<(bool, EarlyPrefix)> = unapplied
@@ -207,7 +207,7 @@ fn set_type_prefix(symbols: &mut Symbols<'_>, def: DefId, name: &Name, prefix: &
         let error = Diagnostic::error("repository-id", name.span, message);
         let error = error.and(symbols.model.def(def).span, "declared here");
         symbols.report(
-            error.note("`typeprefix` names a module, interface, value type, struct, union or exception"),
+            error.note("`typeprefix` must name a module, interface, value type, struct, union or exception"),
         );
         return;
     };
@@ -217,7 +217,7 @@ fn set_type_prefix(symbols: &mut Symbols<'_>, def: DefId, name: &Name, prefix: &
         if symbols.scope(inside).type_prefix.as_ref() == Some(&text) {
             return;
         }
-        let message = format!("a second `typeprefix` for `{}`", name.text());
+        let message = format!("a second `typeprefix` of `{}` sets another prefix", name.text());
         symbols
             .report(Diagnostic::error("repository-id", prefix.span, message).and(first, "the first is here"));
         return;
@@ -233,7 +233,7 @@ fn set_type_prefix(symbols: &mut Symbols<'_>, def: DefId, name: &Name, prefix: &
 fn apply_prefix(symbols: &mut Symbols<'_>, root: DefId, prefix: &Rc<str>) {
     let mut todo = vec![root];
     while let Some(id) = todo.pop() {
-        work::step();
+        work::count_step();
         symbols.states[id.index()].id.prefix = Rc::clone(prefix);
         for index in 0..symbols.states[id.index()].inner_defs.len() {
             let inner = symbols.states[id.index()].inner_defs[index];
@@ -249,7 +249,7 @@ fn apply_prefix(symbols: &mut Symbols<'_>, root: DefId, prefix: &Rc<str>) {
     }
 }
 
-/// For a module opened again: new declarations get the new prefix, the module keeps its id.
+/// Handles a module that is opened again: new declarations get the new prefix, but the module keeps its id.
 pub(super) fn reenter_prefix(symbols: &mut Symbols<'_>, def: DefId, name: &Ident, scope: ScopeId) {
     let prefix = prefix(symbols, scope, name.span);
     let state = &symbols.states[def.index()];
@@ -259,7 +259,7 @@ pub(super) fn reenter_prefix(symbols: &mut Symbols<'_>, def: DefId, name: &Ident
         let warning = Diagnostic::warning("repository-id", name.span, message);
         let warning = warning
             .and(symbols.model.def(def).span, format!("first opened with prefix \"{}\"", state.id.prefix));
-        symbols.report(warning.note(format!("what is declared here gets the prefix \"{prefix}\"")));
+        symbols.report(warning.note(format!("definitions in this opening get the prefix \"{prefix}\"")));
     }
     let inside = symbols.scope_mut(inside);
     inside.prefixes.remove(&name.span.file);
@@ -272,11 +272,11 @@ pub(super) fn check_forward_prefix(symbols: &mut Symbols<'_>, def: DefId, name: 
     let prefix = prefix(symbols, scope, name.span);
     if state.id.explicit.is_none() && state.id.prefix != prefix {
         let message =
-            format!("`{}` has another repository id prefix than where it was declared before", name.text);
+            format!("the repository id prefix of `{}` differs from its earlier declaration", name.text);
         let error = Diagnostic::error("repository-id", name.span, message);
         let error = error
             .and(symbols.model.def(def).span, format!("declared here with prefix \"{}\"", state.id.prefix));
-        let error = error.note(format!("the prefix is \"{prefix}\" now"));
+        let error = error.note(format!("the prefix here is \"{prefix}\""));
         symbols.report(error);
     }
 }
@@ -314,7 +314,7 @@ fn check_id(symbols: &mut Symbols<'_>, id: &StringArg) -> bool {
     true
 }
 
-/// Returns the prefix if its characters are allowed in an id; a `:` would end the name.
+/// Returns the prefix if it is valid in a repository id. A `:` would end the id's name.
 fn checked_prefix(symbols: &mut Symbols<'_>, prefix: &StringArg) -> Option<Rc<str>> {
     let fits = prefix.text.bytes().all(|c| c.is_ascii_graphic() && c != b':');
     let slashes = prefix.text.starts_with('/') || prefix.text.ends_with('/');
@@ -322,12 +322,12 @@ fn checked_prefix(symbols: &mut Symbols<'_>, prefix: &StringArg) -> Option<Rc<st
         let message = format!("\"{}\" is not a prefix of repository ids", prefix.text.escape_debug());
         let error = Diagnostic::error("bad-pragma", prefix.span, message);
         return symbols.reject(
-            error.note("a prefix has no blanks, no `:`, and no `/` at its ends; a `/` is put after it"),
+            error.note("a prefix must be ASCII without blanks and `:`, and without `/` at its ends; a `/` is added after it"),
         );
     }
     if prefix.text.len() > MAX_ID_BYTES {
         let length = prefix.text.len();
-        let message = format!("this prefix has {length} bytes, and a repository id at most {MAX_ID_BYTES}");
+        let message = format!("this prefix has {length} bytes, but a repository id at most {MAX_ID_BYTES}");
         return symbols.reject(Diagnostic::error("bad-pragma", prefix.span, message));
     }
     Some(prefix.text.as_str().into())

@@ -1,4 +1,4 @@
-//! Scopes and the names in them, and the words for their kinds in messages.
+//! Scopes and the names in them, and the words that describe them in messages.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -13,23 +13,24 @@ impl ScopeId {
     pub(super) const FILE: ScopeId = ScopeId(0);
 }
 
+/// What a name refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entity {
     Def(DefId),
-    /// The enum, and the index in it.
+    /// An enumerator: its enum, and its index in the enum.
     Enumerator(DefId, u32),
-    /// A member or parameter. The name is taken, but has no meaning outside.
+    /// A member or parameter. Its name is taken, but has no meaning outside of the scope.
     Member,
-    /// The declaration is invalid and was reported, so uses are not reported.
+    /// Unknown, because the declaration is invalid or depends on template arguments. Uses are not reported.
     Bad,
     /// Index in [`super::implied::Implied::port_types`].
     PortType(usize),
     /// Index in [`super::symbols::Templates`].
     Template(usize),
-    /// A parameter of a template module that stands for a type without a name.
-    Type(TypeId),
-    /// A template parameter that is a value: its index in [`super::symbols::Templates`].
-    Value(usize),
+    /// A parameter of a template module whose argument is a type without a name.
+    TemplateType(TypeId),
+    /// A `const` parameter of a template module: the index of its value in [`super::symbols::Templates`].
+    TemplateValue(usize),
     /// `CORBA` if the text does not open a module of this name.
     Corba,
     /// `CORBA::TypeCode` if the text does not declare it.
@@ -43,28 +44,29 @@ impl Entity {
     }
 }
 
-/// A scope: of the file or a definition with members, or of an operation's parameters.
+/// A scope of the file, of a definition with members, or of an operation's parameters.
 #[derive(Debug)]
 pub(super) struct Scope {
     pub(super) owner: Option<DefId>,
     pub(super) parent: Option<ScopeId>,
-    /// The number of the text that opened the scope last; `None` for the scope of the file.
+    /// The index in `Sources` of the file that opened the scope last; `None` for the scope of the file.
     pub(super) opened_in: Option<u32>,
-    /// Prefixes of repository ids for the following declarations, by the number of the text that sets them.
-    /// The effect of a `#pragma prefix` ends with its file.
+    /// Prefixes of repository ids for the following declarations, by the file that sets them. The effect of a
+    /// `#pragma prefix` ends with its file.
     pub(super) prefixes: HashMap<u32, Rc<str>>,
-    /// A base depends on a parameter of a template module, so the scope may inherit any name.
+    /// Whether a base depends on a parameter of a template module, so that the scope may inherit any name.
     pub(super) may_inherit_unknown: bool,
     /// The prefix that a `typeprefix` sets, regardless of the file.
     pub(super) type_prefix: Option<Rc<str>>,
     /// Types, constants, exceptions, modules, enumerators, and names used here, by lower-case spelling,
-    /// because names that differ in case only collide.
+    /// because names that differ only in case collide.
     pub(super) names: HashMap<String, Entry>,
     /// Operations, attributes, members and parameters, by lower-case spelling. They are separate, because
     /// they hide a type of the same name from later uses only if spelled identically.
     pub(super) locals: HashMap<String, Entry>,
 }
 
+/// A name in a scope, and what it refers to.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) name: String,
@@ -72,7 +74,7 @@ pub(super) struct Entry {
     pub(super) entity: Entity,
     /// The description of the kind of entity in messages.
     pub(super) what: &'static str,
-    /// The name is only used in the scope. It cannot be declared there with another meaning.
+    /// Whether the name is only used in the scope. It cannot be declared there with another meaning.
     pub(super) used: bool,
 }
 
@@ -103,7 +105,7 @@ impl Scope {
         names.chain(self.locals.keys())
     }
 
-    /// Returns all declarations that have a meaning outside the scope.
+    /// Returns the declarations whose names can be used outside the scope.
     pub(super) fn declared(&self) -> impl Iterator<Item = &Entry> {
         self.names.values().filter(|entry| !entry.used)
     }
@@ -113,7 +115,7 @@ impl Scope {
         self.names.entry(entry.name.to_ascii_lowercase()).or_insert(Entry { used: true, ..entry });
     }
 
-    /// Removes names only used: a further opening of a template's instance looks them up anew.
+    /// Removes the names that are only used. A further opening of a template's instance looks them up again.
     pub(super) fn remove_used_names(&mut self) {
         self.names.retain(|_, entry| !entry.used);
     }
@@ -133,9 +135,10 @@ pub(super) fn full_name(model: &Model, entity: Entity) -> Option<String> {
     }
 }
 
+/// The description of a parameter of a template module, in the scope of the parameters.
 pub(super) const PARAMETER: &str = "parameter of a template module";
 
-/// The description of a parameter that a scope uses and does not declare.
+/// The description of a parameter of a template module, in a scope that uses it and does not declare it.
 pub(super) const USED_PARAMETER: &str = "template parameter";
 
 /// The description of factories, which unlike other members are not inherited.

@@ -1,5 +1,5 @@
-//! The data of the resolver: definitions with their scopes and repository ids, template modules, errors. The
-//! steps of the resolver are methods in the files that are named for constructs.
+//! The data of the resolver: definitions with their scopes and repository ids, template modules, errors. Most
+//! files of this module are named after IDL constructs, and resolve these.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -8,7 +8,7 @@ use std::rc::Rc;
 use super::implied::Implied;
 use super::lineage::Lineage;
 use super::scope::{Entity, Scope, ScopeId, article};
-use crate::ast::{Head, Name, StringArg, Template};
+use crate::ast::{Intro, Name, StringArg, Template};
 use crate::diagnostic::{Collector, Diagnostic};
 use crate::limits::MAX_DEPTH;
 use crate::model::{ConstValue, DefId, DefKind, Model, Type, TypeId};
@@ -17,22 +17,22 @@ use crate::source::Span;
 pub(crate) struct Conditions {
     /// See [`crate::Compiler::strict_names`].
     pub(crate) strict_names: bool,
-    /// Parts of the text were skipped after an error, so missing names are not reported.
+    /// Whether parts of the text are missing because of errors. Then undeclared names are not reported.
     pub(crate) incomplete: bool,
-    /// Only included files are missing, so an undeclared name may be from them or an error.
+    /// Whether the only missing parts are included files, which may declare an undeclared name.
     pub(crate) only_files_missing: bool,
 }
 
-/// The symbols, and the annotations of the text.
+/// The resolver: its symbols, and the annotations that the text declares.
 pub(super) struct Resolver<'o> {
     pub(super) symbols: Symbols<'o>,
-    /// Annotations for which the changed encoding was already reported.
+    /// Annotations for which it was already reported that CORBA does not use the requested encoding.
     pub(super) warned_encodings: HashSet<&'static str>,
     /// Declared annotations, by scope and lower-case name.
     pub(super) annotation_types: HashMap<(ScopeId, String), DeclaredAnnotation>,
     /// The keys of `annotation_types`, in the order of their declarations.
     pub(super) annotation_keys: Vec<(ScopeId, String)>,
-    /// Some sequence has elements of a type that was incomplete at that point.
+    /// Whether a type was used before it was complete, so that types may contain themselves.
     pub(super) recursion_possible: bool,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct DeclaredAnnotation {
 pub(super) struct Symbols<'o> {
     pub(super) model: Model,
     /// One entry for each definition of the model.
-    pub(super) states: Vec<State>,
+    pub(super) states: Vec<DefState>,
     pub(super) scopes: Vec<Scope>,
     pub(super) conditions: Conditions,
     /// Undeclared names that a missing file may declare.
@@ -61,13 +61,13 @@ pub(super) struct Symbols<'o> {
     pub(super) lineages: RefCell<HashMap<ScopeId, Rc<Lineage>>>,
     pub(super) implied: Implied,
     pub(super) templates: Templates,
-    /// The instance of a template module being resolved or, at the end, the definition checked.
+    /// The template module's instance that is being resolved or, at the end, the definition being checked.
     pub(super) context: Option<DefId>,
     pub(super) out: &'o mut Collector,
 }
 
 /// The resolver's data of a definition, in addition to the model.
-pub(super) struct State {
+pub(super) struct DefState {
     pub(super) progress: Progress,
     /// Nesting depth of the definition: members of members, typedefs of typedefs, bases of bases.
     pub(super) depth: usize,
@@ -90,16 +90,16 @@ pub(super) struct IdState {
     pub(super) prefix: Rc<str>,
     pub(super) version: Option<(String, Span)>,
     /// Set by `#pragma ID` or `typeid`.
-    pub(super) explicit: Option<Explicit>,
+    pub(super) explicit: Option<ExplicitId>,
     /// The location of a `typeprefix` that names the definition itself.
     pub(super) type_prefix: Option<Span>,
 }
 
-/// An id that replaces the one of the scoped name.
-pub(super) struct Explicit {
+/// A repository id that replaces the id that is built from the scoped name.
+pub(super) struct ExplicitId {
     pub(super) id: String,
     pub(super) span: Span,
-    /// Set by `typeid`, which is allowed only once for each definition.
+    /// Whether it was set by `typeid`, which is allowed only once for each definition.
     pub(super) by_typeid: bool,
 }
 
@@ -129,7 +129,7 @@ pub(super) struct Templates {
     /// Number of tokens of all instances so far.
     pub(super) instance_tokens: usize,
     /// Nesting depth of template modules that are being checked.
-    pub(super) checking: usize,
+    pub(super) checking_depth: usize,
     /// Number of names whose meaning was unknown so far.
     pub(super) unknown_names: usize,
     /// The index of the first definition of the body that is being checked.
@@ -143,7 +143,7 @@ pub(super) struct Templates {
 /// A template module, and whether its body is valid.
 pub(super) struct KnownTemplate {
     pub(super) template: Rc<Template>,
-    pub(super) head: Head,
+    pub(super) intro: Intro,
     pub(super) scope: ScopeId,
     pub(super) state: CheckState,
 }
@@ -161,7 +161,7 @@ pub(super) enum CheckState {
 impl Templates {
     /// Returns whether a body is being checked and the definition is not part of it.
     pub(super) fn is_outside_checked_body(&self, def: DefId) -> bool {
-        self.checking > 0 && def.index() < self.checked_from
+        self.checking_depth > 0 && def.index() < self.checked_from
     }
 }
 
@@ -209,7 +209,7 @@ impl Symbols<'_> {
         }
     }
 
-    /// Lists a definition that is not the last of its scope under its parent, in source order.
+    /// Lists a definition, which need not be the last of its scope, under its parent in source order.
     pub(super) fn insert_child(&mut self, id: DefId) {
         let mut siblings = self.siblings(id).map(std::mem::take).unwrap_or_default();
         let span = self.model.def(id).span;
@@ -263,7 +263,7 @@ impl Symbols<'_> {
         self.reject(error)
     }
 
-    /// Returns an error about a name that has another meaning than required.
+    /// Returns an error about a name that does not refer to the kind of entity that is required.
     pub(super) fn wrong_kind(
         &self,
         entity: Entity,
@@ -279,8 +279,8 @@ impl Symbols<'_> {
             }
             Entity::PortType(index) => ("port type", self.implied.port_types.get(index).map(|ty| ty.span)),
             Entity::Template(_) => ("template module", None),
-            Entity::Type(_) => ("type", None),
-            Entity::Value(_) => ("constant", None),
+            Entity::TemplateType(_) => ("type", None),
+            Entity::TemplateValue(_) => ("constant", None),
             Entity::Corba => ("module", None),
             Entity::TypeCode => ("type", None),
             Entity::Member | Entity::Bad => ("member or parameter", None),
@@ -301,14 +301,14 @@ impl Symbols<'_> {
         if depth > MAX_DEPTH {
             let def = self.model.def(id);
             let (what, name) = (def.kind.description(), &def.name);
-            let message = format!("{what} `{name}` is built more than {MAX_DEPTH} levels deep");
+            let message = format!("{what} `{name}` is nested more than {MAX_DEPTH} levels deep");
             let error = Diagnostic::error("too-deep", def.span, message);
-            self.report(error.note("counted through members, elements, typedefs and base interfaces"));
+            self.report(error.note("members, elements, typedefs and bases count as levels"));
             self.clear_parts(id);
         }
     }
 
-    /// Removes the parts of a definition, so that the definitions built on it are not reported as well.
+    /// Removes the parts of a definition, so that definitions that contain it are not reported as well.
     fn clear_parts(&mut self, id: DefId) {
         self.states[id.index()].depth = 0;
         let stand_in = self.intern(Type::Object);

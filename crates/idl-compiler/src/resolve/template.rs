@@ -3,8 +3,8 @@
 //! scope of the template's declaration.
 //!
 //! A template is also checked at its declaration, with unknown parameters: everything that depends on a
-//! parameter is left out without a message, as after an error. If errors are found, which do not depend on
-//! arguments, the template cannot be instantiated.
+//! parameter is left out without a message, as after an error. Errors that this check finds do not depend on
+//! arguments, and prevent all instances of the template.
 
 use std::rc::Rc;
 
@@ -12,7 +12,9 @@ use super::known::AnnotatedKind;
 use super::scope::{Entity, Entry, PARAMETER, ScopeId, USED_PARAMETER, article};
 use super::symbols::{CheckState, EarlyPrefixes, KnownTemplate, Progress, Resolver, Symbols};
 use super::{constant, finish, fixed, repository_id, typed_annotation, types};
-use crate::ast::{Actual, Expr, ExprKind, Formal, FormalKind, Head, Instance, Name, Template, TypeKind};
+use crate::ast::{
+    Expr, ExprKind, Instance, Intro, Name, Template, TemplateArg, TemplateParam, TemplateParamKind, TypeKind,
+};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::limits::MAX_DEPTH;
 use crate::model::{DefId, DefKind, Model, Module, Type, TypeId};
@@ -22,10 +24,10 @@ use crate::work;
 /// Maximum number of tokens of all instances of a text. Each level of nested instances can double the number.
 const MAX_INSTANCE_TOKENS: usize = 1 << 20;
 
-/// Number of tokens that each instance counts in addition to those of its body.
+/// Number of tokens that are counted for each instance in addition to the tokens of its body.
 const INSTANCE_OVERHEAD_TOKENS: usize = 16;
 
-/// The state of the resolver before a body was checked.
+/// The state of the resolver before a body was checked: mainly the lengths of its lists.
 struct Checkpoint {
     defs: usize,
     types: usize,
@@ -39,11 +41,11 @@ struct Checkpoint {
 }
 
 impl Resolver<'_> {
-    pub(super) fn template(&mut self, head: Head, template: Rc<Template>, scope: ScopeId) {
-        drop(self.annotations(&head, scope, AnnotatedKind::Module));
+    pub(super) fn template(&mut self, intro: Intro, template: Rc<Template>, scope: ScopeId) {
+        drop(self.annotations(&intro, scope, AnnotatedKind::Module));
         let index = self.symbols.templates.all.len();
         self.symbols.declare(scope, &template.name, Entity::Template(index), "template module");
-        let known = KnownTemplate { template, head, scope, state: CheckState::Unchecked };
+        let known = KnownTemplate { template, intro, scope, state: CheckState::Unchecked };
         self.symbols.templates.all.push(known);
         // A template module in the body of another one was checked together with it.
         let invalid = self.symbols.context.is_none() && self.has_errors(index);
@@ -60,10 +62,10 @@ impl Resolver<'_> {
         let (template, scope) = (Rc::clone(template), *scope);
         let errors = self.symbols.out.errors();
         let checkpoint = checkpoint(&mut self.symbols);
-        self.symbols.templates.checking += 1;
-        work::tokens(template.token_count);
-        let id = self.new_def(&Head::default(), &template.name, DefKind::Module(Module::default()), scope);
-        let inner = self.symbols.inner_scope(Some(id), scope);
+        self.symbols.templates.checking_depth += 1;
+        work::count_tokens(template.token_count);
+        let id = self.new_def(&Intro::default(), &template.name, DefKind::Module(Module::default()), scope);
+        let inner = self.symbols.open_inner_scope(Some(id), scope);
         self.symbols.states[id.index()].scope = Some(inner);
         if let Some(known) = self.symbols.templates.all.get_mut(index) {
             known.state = CheckState::Checking(id);
@@ -71,9 +73,9 @@ impl Resolver<'_> {
         self.symbols.scope_mut(inner).opened_in = Some(template.name.span.file);
         for formal in &template.params {
             match &formal.kind {
-                FormalKind::Const(ty) if matches!(ty.kind, TypeKind::Fixed(None)) => {}
-                FormalKind::Const(ty) => drop(self.constant_type(ty, inner)),
-                FormalKind::Sequence(ty) => drop(self.simple_type(ty, inner)),
+                TemplateParamKind::Const(ty) if matches!(ty.kind, TypeKind::Fixed(None)) => {}
+                TemplateParamKind::Const(ty) => drop(self.constant_type(ty, inner)),
+                TemplateParamKind::Sequence(ty) => drop(self.simple_type(ty, inner)),
                 _ => {}
             }
             if let Some(earlier) = self.symbols.scope(inner).name(&formal.name.text.to_ascii_lowercase()) {
@@ -86,7 +88,7 @@ impl Resolver<'_> {
         }
         self.items(template.items.clone(), inner);
         finish::report_undefined(&mut self.symbols, id.index());
-        self.symbols.templates.checking -= 1;
+        self.symbols.templates.checking_depth -= 1;
         self.roll_back(checkpoint, scope);
         self.symbols.out.errors() != errors
     }
@@ -117,28 +119,28 @@ impl Resolver<'_> {
         self.symbols.templates.checked_from = checkpoint.checked_from;
     }
 
-    pub(super) fn instance(&mut self, mut head: Head, instance: Instance, scope: ScopeId) {
+    pub(super) fn instance(&mut self, mut intro: Intro, instance: Instance, scope: ScopeId) {
         let name = &instance.name;
         let Some((index, bound)) = self.arguments(&instance, scope) else {
-            drop(self.annotations(&head, scope, AnnotatedKind::Module));
+            drop(self.annotations(&intro, scope, AnnotatedKind::Module));
             self.symbols.declare(scope, name, Entity::Bad, "module");
             return;
         };
         let Some(known) = self.symbols.templates.all.get(index) else { return };
         let (template, declared_in) = (Rc::clone(&known.template), known.scope);
-        if head.docs.is_empty() {
-            head.docs = known.head.docs.clone();
+        if intro.docs.is_empty() {
+            intro.docs = known.intro.docs.clone();
         }
-        work::tokens(template.token_count + INSTANCE_OVERHEAD_TOKENS);
+        work::count_tokens(template.token_count + INSTANCE_OVERHEAD_TOKENS);
         let of = template_path(&self.symbols, index);
         let module = Module { template: Some(of), ..Module::default() };
-        let id = self.new_def(&head, name, DefKind::Module(module), scope);
+        let id = self.new_def(&intro, name, DefKind::Module(module), scope);
         if !self.symbols.declare_def(id, scope, name, "module") {
             return;
         }
         self.symbols.templates.instances.insert(id, index);
         let prefix = repository_id::prefix(&self.symbols, scope, name.span);
-        let inner = self.symbols.inner_scope(Some(id), declared_in);
+        let inner = self.symbols.open_inner_scope(Some(id), declared_in);
         self.symbols.states[id.index()].scope = Some(inner);
         let inside = self.symbols.scope_mut(inner);
         // The body is in the file of the template, but gets the prefix of the instance.
@@ -153,25 +155,25 @@ impl Resolver<'_> {
         self.symbols.states[id.index()].progress = Progress::Complete;
     }
 
-    /// Returns an instance's template module and its parameters' entries; `None` if invalid.
+    /// Returns the index of an instance's template module, and its parameters' entries, if all are known.
     fn arguments(&mut self, instance: &Instance, scope: ScopeId) -> Option<(usize, Vec<Entry>)> {
         let index = template_named(&mut self.symbols, &instance.template, scope)?;
         let known = self.symbols.templates.all.get(index)?;
         let (template, declared_in, state) = (Rc::clone(&known.template), known.scope, known.state);
         if matches!(state, CheckState::Checking(_)) {
             let message =
-                format!("template module `{}` is instantiated inside of itself", template.name.text);
+                format!("template module `{}` cannot be instantiated inside itself", template.name.text);
             let error = Diagnostic::error("template-module", instance.template.span, message);
             return self.symbols.reject(error.and(template.name.span, "inside of its body"));
         }
         if instance.args.len() != template.params.len() {
             let wanted = with_count(template.params.len(), "argument");
             let message =
-                format!("`{}` takes {wanted}, found {}", instance.template.text(), instance.args.len());
+                format!("`{}` needs {wanted}, found {}", instance.template.text(), instance.args.len());
             let error = Diagnostic::error("template-argument", instance.template.span, message);
             return self.symbols.reject(error.and(template.name.span, "its parameters are declared here"));
         }
-        let formals = self.symbols.inner_scope(None, declared_in);
+        let formals = self.symbols.open_inner_scope(None, declared_in);
         let mut bound = Vec::new();
         let mut all_bound = true;
         for (formal, actual) in template.params.iter().zip(&instance.args) {
@@ -184,15 +186,21 @@ impl Resolver<'_> {
             self.symbols.scope_mut(formals).introduce(entry.clone());
             bound.push(entry);
         }
-        let usable = all_bound && self.symbols.templates.checking == 0 && state == CheckState::Valid;
+        let usable = all_bound && self.symbols.templates.checking_depth == 0 && state == CheckState::Valid;
         (usable && is_within_limits(&mut self.symbols, &template, instance, scope)).then_some((index, bound))
     }
 
     /// Returns the entity that an argument gives to a parameter. Names in the type of the parameter are
     /// looked up in `formals`, which contains the preceding parameters, and names in the argument in `scope`.
-    fn bind(&mut self, formal: &Formal, actual: &Actual, formals: ScopeId, scope: ScopeId) -> Option<Entity> {
+    fn bind(
+        &mut self,
+        formal: &TemplateParam,
+        actual: &TemplateArg,
+        formals: ScopeId,
+        scope: ScopeId,
+    ) -> Option<Entity> {
         let (ty, entity, span) = match (&formal.kind, actual) {
-            (FormalKind::Const(ty), Actual::Value(value)) => {
+            (TemplateParamKind::Const(ty), TemplateArg::Value(value)) => {
                 let (ty, value) = match ty.kind {
                     TypeKind::Fixed(None) => fixed::unbounded_fixed(&mut self.symbols, value, scope)?,
                     _ => {
@@ -204,11 +212,11 @@ impl Resolver<'_> {
                     }
                 };
                 self.symbols.templates.values.push((ty, value));
-                return Some(Entity::Value(self.symbols.templates.values.len() - 1));
+                return Some(Entity::TemplateValue(self.symbols.templates.values.len() - 1));
             }
-            (_, Actual::Value(Expr { kind: ExprKind::Name(name), span })) => {
+            (_, TemplateArg::Value(Expr { kind: ExprKind::Name(name), span })) => {
                 let entity = self.symbols.lookup(name, scope)?;
-                if let (FormalKind::Exception, Entity::Def(def)) = (&formal.kind, entity)
+                if let (TemplateParamKind::Exception, Entity::Def(def)) = (&formal.kind, entity)
                     && matches!(self.symbols.model.def(def).kind, DefKind::Exception(_))
                 {
                     return Some(entity);
@@ -219,16 +227,16 @@ impl Resolver<'_> {
                 }
                 (self.symbols.intern(ty), entity, *span)
             }
-            (FormalKind::Const(_), Actual::Type(ty)) => {
+            (TemplateParamKind::Const(_), TemplateArg::Type(ty)) => {
                 let found = self.simple_type(ty, scope)?;
                 let found = format!("the type `{}`", self.symbols.model.describe(found));
                 return report_unfit(&mut self.symbols, formal, ty.span, &found);
             }
-            (_, Actual::Type(ty)) => {
+            (_, TemplateArg::Type(ty)) => {
                 let id = self.simple_type(ty, scope)?;
-                (id, Entity::Type(id), ty.span)
+                (id, Entity::TemplateType(id), ty.span)
             }
-            (_, Actual::Value(value)) => {
+            (_, TemplateArg::Value(value)) => {
                 return report_unfit(&mut self.symbols, formal, value.span, "a value");
             }
         };
@@ -245,8 +253,8 @@ impl Resolver<'_> {
         report_unfit(&mut self.symbols, formal, span, &found)
     }
 
-    fn fits_parameter(&mut self, kind: &FormalKind, ty: TypeId, formals: ScopeId) -> Option<bool> {
-        if let FormalKind::Sequence(spec) = kind {
+    fn fits_parameter(&mut self, kind: &TemplateParamKind, ty: TypeId, formals: ScopeId) -> Option<bool> {
+        if let TemplateParamKind::Sequence(spec) = kind {
             let wanted = self.simple_type(spec, formals)?;
             return Some(is_same_type(&self.symbols.model, wanted, ty));
         }
@@ -256,15 +264,17 @@ impl Resolver<'_> {
             _ => None,
         };
         Some(match kind {
-            FormalKind::Type => true,
-            FormalKind::AnySequence => matches!(stripped, Type::Sequence { .. }),
-            FormalKind::Interface => matches!(def, Some(DefKind::Interface(_))),
-            FormalKind::Value => matches!(def, Some(DefKind::Value(_) | DefKind::ValueBox(_))),
-            FormalKind::Event => matches!(def, Some(DefKind::Value(value)) if value.is_event),
-            FormalKind::Struct => matches!(def, Some(DefKind::Struct(_))),
-            FormalKind::Union => matches!(def, Some(DefKind::Union(_))),
-            FormalKind::Enum => matches!(def, Some(DefKind::Enum(_))),
-            FormalKind::Exception | FormalKind::Sequence(_) | FormalKind::Const(_) => false,
+            TemplateParamKind::Type => true,
+            TemplateParamKind::AnySequence => matches!(stripped, Type::Sequence { .. }),
+            TemplateParamKind::Interface => matches!(def, Some(DefKind::Interface(_))),
+            TemplateParamKind::Value => matches!(def, Some(DefKind::Value(_) | DefKind::ValueBox(_))),
+            TemplateParamKind::Event => matches!(def, Some(DefKind::Value(value)) if value.is_event),
+            TemplateParamKind::Struct => matches!(def, Some(DefKind::Struct(_))),
+            TemplateParamKind::Union => matches!(def, Some(DefKind::Union(_))),
+            TemplateParamKind::Enum => matches!(def, Some(DefKind::Enum(_))),
+            TemplateParamKind::Exception | TemplateParamKind::Sequence(_) | TemplateParamKind::Const(_) => {
+                false
+            }
         })
     }
 }
@@ -323,8 +333,7 @@ fn is_within_limits(
         if before <= MAX_INSTANCE_TOKENS {
             let message = "the instances of template modules are too large";
             let error = Diagnostic::error("too-large", instance.name.span, message);
-            symbols
-                .report(error.note(format!("their bodies may have {MAX_INSTANCE_TOKENS} tokens together")));
+            symbols.report(error.note(format!("their bodies have more than {MAX_INSTANCE_TOKENS} tokens")));
         }
         return false;
     }
@@ -332,8 +341,8 @@ fn is_within_limits(
 }
 
 /// Returns whether an argument of an alias names a parameter of the enclosing template module.
-fn is_parameter(symbols: &mut Symbols<'_>, actual: &Actual, scope: ScopeId) -> bool {
-    let Actual::Value(Expr { kind: ExprKind::Name(name), span }) = actual else { return false };
+fn is_parameter(symbols: &mut Symbols<'_>, actual: &TemplateArg, scope: ScopeId) -> bool {
+    let TemplateArg::Value(Expr { kind: ExprKind::Name(name), span }) = actual else { return false };
     let (text, mut at) = (name.text(), Some(scope));
     while let Some(id) = at {
         match symbols.scope(id).name(&text.to_ascii_lowercase()) {
@@ -342,31 +351,36 @@ fn is_parameter(symbols: &mut Symbols<'_>, actual: &Actual, scope: ScopeId) -> b
             None => at = symbols.scope(id).parent,
         }
     }
-    let message = format!("`{text}` is not a parameter of the template module around this alias");
+    let message = format!("`{text}` is not a parameter of the template module that contains this alias");
     symbols.report(Diagnostic::error("template-argument", *span, message));
     false
 }
 
-fn report_unfit(symbols: &mut Symbols<'_>, formal: &Formal, span: Span, found: &str) -> Option<Entity> {
+fn report_unfit(
+    symbols: &mut Symbols<'_>,
+    formal: &TemplateParam,
+    span: Span,
+    found: &str,
+) -> Option<Entity> {
     let wanted = match &formal.kind {
-        FormalKind::Type => "a type",
-        FormalKind::Interface => "an interface",
-        FormalKind::Value => "a value type",
-        FormalKind::Event => "an event type",
-        FormalKind::Struct => "a struct",
-        FormalKind::Union => "a union",
-        FormalKind::Exception => "an exception",
-        FormalKind::Enum => "an enum",
-        FormalKind::AnySequence => "a sequence",
-        FormalKind::Sequence(_) => "a sequence of this type",
-        FormalKind::Const(_) => "a constant",
+        TemplateParamKind::Type => "a type",
+        TemplateParamKind::Interface => "an interface",
+        TemplateParamKind::Value => "a value type",
+        TemplateParamKind::Event => "an event type",
+        TemplateParamKind::Struct => "a struct",
+        TemplateParamKind::Union => "a union",
+        TemplateParamKind::Exception => "an exception",
+        TemplateParamKind::Enum => "an enum",
+        TemplateParamKind::AnySequence => "a sequence",
+        TemplateParamKind::Sequence(_) => "a sequence of this type",
+        TemplateParamKind::Const(_) => "a constant",
     };
-    let message = format!("parameter `{}` takes {wanted}, not {found}", formal.name.text);
+    let message = format!("parameter `{}` needs {wanted}, not {found}", formal.name.text);
     let error = Diagnostic::error("template-argument", span, message);
     symbols.reject(error.and(formal.span, "declared here"))
 }
 
-/// Returns whether two types are the same, resolving typedefs, including those of elements.
+/// Returns whether two types are the same after all typedefs of the types and their elements are resolved.
 fn is_same_type(model: &Model, one: TypeId, other: TypeId) -> bool {
     match (model.stripped(one), model.stripped(other)) {
         (
@@ -397,7 +411,7 @@ impl Symbols<'_> {
             DefKind::Module(Module { template: Some(of), .. }) => Some((self.model.def(id), of)),
             _ => None,
         });
-        let mut is_copied = self.templates.checking > 0;
+        let mut is_copied = self.templates.checking_depth > 0;
         for (instance, of) in instances.take(MAX_SHOWN_INSTANCES) {
             is_copied = true;
             message = message.and(instance.span, format!("in this instance of template module `{of}`"));
@@ -410,7 +424,7 @@ impl Symbols<'_> {
     /// Records that a definition may inherit any name, if the meaning of one of its direct or indirect bases
     /// is unknown. `before` is the number of unknown names before the bases were looked up.
     pub(super) fn mark_unknown_bases(&mut self, id: DefId, before: usize) {
-        if self.templates.checking == 0 {
+        if self.templates.checking_depth == 0 {
             return;
         }
         let may_inherit_unknown = |base: DefId| {
@@ -427,7 +441,7 @@ impl Symbols<'_> {
 /// Maximum number of instances that are shown with a message, the innermost first.
 const MAX_SHOWN_INSTANCES: usize = 3;
 
-fn parameter_entry(formal: &Formal, entity: Entity) -> Entry {
+fn parameter_entry(formal: &TemplateParam, entity: Entity) -> Entry {
     let name = formal.name.text.clone();
     Entry { name, span: formal.name.span, entity, what: PARAMETER, used: true }
 }

@@ -3,7 +3,7 @@
 use super::constant;
 use super::scope::ScopeId;
 use super::symbols::Symbols;
-use crate::ast::{Expr, ExprKind, Head};
+use crate::ast::{Expr, ExprKind, Intro};
 use crate::diagnostic::Diagnostic;
 use crate::model::{AnnotationValue, Annotations, Bounds, ConstValue, DefId, DefKind, Model, Type, TypeId};
 use crate::source::Span;
@@ -13,7 +13,7 @@ const BOUNDS: &[&str] = &["range", "min", "max"];
 /// Evaluates the values of these annotations in the type `ty` of the annotated item, and checks them.
 pub(super) fn evaluate(
     symbols: &mut Symbols<'_>,
-    head: &Head,
+    intro: &Intro,
     annotations: &mut Annotations,
     ty: TypeId,
     scope: ScopeId,
@@ -21,16 +21,16 @@ pub(super) fn evaluate(
     if !annotations.has("default") && !annotations.has_range() {
         return;
     }
-    evaluate_arguments(symbols, head, annotations, ty, scope);
+    evaluate_arguments(symbols, intro, annotations, ty, scope);
     let Some(bounds) = check_bounds(symbols, annotations, ty) else { return };
     if let (Some(default), Some(value)) = (annotations.get("default"), annotations.default_value()) {
         check_between(symbols, &bounds, ty, value, "the default", default.span);
     }
 }
 
-pub(super) fn evaluate_of_def(symbols: &mut Symbols<'_>, head: &Head, id: DefId, ty: TypeId, scope: ScopeId) {
+pub(super) fn evaluate_def(symbols: &mut Symbols<'_>, intro: &Intro, id: DefId, ty: TypeId, scope: ScopeId) {
     let mut annotations = std::mem::take(&mut symbols.model.defs[id.index()].annotations);
-    evaluate(symbols, head, &mut annotations, ty, scope);
+    evaluate(symbols, intro, &mut annotations, ty, scope);
     symbols.model.defs[id.index()].annotations = annotations;
 }
 
@@ -47,12 +47,12 @@ fn bounds_of_type(model: &Model, ty: TypeId) -> Option<Bounds> {
 
 fn evaluate_arguments(
     symbols: &mut Symbols<'_>,
-    head: &Head,
+    intro: &Intro,
     annotations: &mut Annotations,
     ty: TypeId,
     scope: ScopeId,
 ) {
-    for (syntax, annotation) in head.annotations.iter().zip(&mut annotations.0) {
+    for (syntax, annotation) in intro.annotations.iter().zip(&mut annotations.0) {
         let is_bound = BOUNDS.contains(&annotation.name.as_str());
         if !is_bound && annotation.name != "default" || annotation.args.is_empty() {
             continue;
@@ -61,11 +61,11 @@ fn evaluate_arguments(
             symbols.model.numeric_range(ty).is_some() || !is_bound && has_constants(&symbols.model, ty);
         if !fits {
             let described = symbols.model.describe(ty);
-            let message = format!("`@{}` on a value of type `{described}`", annotation.name);
+            let message = format!("`@{}` is not allowed on a value of type `{described}`", annotation.name);
             let error = Diagnostic::error("bad-annotation", annotation.span, message);
             let error = match is_bound {
-                false => error.note("numbers, characters, booleans, strings and enums have defaults"),
-                true => error.note("integers, `float`, `double` and `fixed` have bounds"),
+                false => error.note("only numbers, characters, booleans, strings and enums have defaults"),
+                true => error.note("only integers, `float`, `double` and `fixed` can have bounds"),
             };
             let element = match symbols.model.stripped(ty) {
                 Type::Sequence { element, .. } | Type::Array { element, .. } if is_bound => Some(*element),
@@ -120,24 +120,25 @@ fn has_constants(model: &Model, ty: TypeId) -> bool {
     }
 }
 
-/// Returns the bounds that the annotations give an item of this type, if they are valid.
+/// Returns the bounds from the item's annotations or else from its type, if there are any and they are valid.
 fn check_bounds(symbols: &mut Symbols<'_>, annotations: &Annotations, ty: TypeId) -> Option<Bounds> {
     let own: Vec<_> = annotations.0.iter().filter(|a| BOUNDS.contains(&a.name.as_str())).collect();
     let Some(first) = own.first() else { return bounds_of_type(&symbols.model, ty) };
     if let Some(outer) = symbols.model.ranged_typedef(ty) {
         let outer = symbols.model.def(outer);
-        let message = format!("`@{}` on a value of type `{}`, which has bounds", first.name, outer.name);
+        let (name, ty) = (&first.name, &outer.name);
+        let message = format!("`@{name}` is not allowed on a value of type `{ty}`, which already has bounds");
         let error = Diagnostic::error("bad-annotation", first.span, message);
-        return symbols.reject(error.and(outer.span, "declared here").help("use the type behind it"));
+        return symbols.reject(error.and(outer.span, "declared here").help("use the type without bounds"));
     }
     for (index, later) in own.iter().enumerate().skip(1) {
         let is_same_bound = |earlier: &&&crate::model::Annotation| {
             earlier.name == later.name || earlier.name == "range" || later.name == "range"
         };
         if let Some(earlier) = own.iter().take(index).find(is_same_bound) {
-            let message = format!("`@{}` together with `@{}`", later.name, earlier.name);
+            let message = format!("`@{}` cannot be combined with `@{}`", later.name, earlier.name);
             let error = Diagnostic::error("bad-annotation", later.span, message);
-            return symbols.reject(error.and(earlier.span, "this says the same bound"));
+            return symbols.reject(error.and(earlier.span, "this sets the same bound"));
         }
     }
     if own.iter().any(|annotation| annotation.args.is_empty()) {
@@ -145,9 +146,9 @@ fn check_bounds(symbols: &mut Symbols<'_>, annotations: &Annotations, ty: TypeId
     }
     let bounds = symbols.model.bounds(annotations, ty)?;
     if !symbols.model.at_least(ty, &bounds.max, &bounds.min) {
-        let shown = |value| constant::show(&symbols.model, value);
+        let shown = |value| constant::format_value(&symbols.model, value);
         let (min, max) = (shown(&bounds.min), shown(&bounds.max));
-        let message = format!("no number is from {min} to {max}");
+        let message = format!("the minimum {min} is greater than the maximum {max}");
         return symbols.reject(Diagnostic::error("bad-annotation", first.span, message));
     }
     Some(bounds)
@@ -164,9 +165,9 @@ fn check_between(
     if symbols.model.at_least(ty, value, &bounds.min) && symbols.model.at_least(ty, &bounds.max, value) {
         return;
     }
-    let shown = |value| constant::show(&symbols.model, value);
+    let shown = |value| constant::format_value(&symbols.model, value);
     let (value, min, max) = (shown(value), shown(&bounds.min), shown(&bounds.max));
     let message = format!("{what} {value} is out of bounds");
     let error = Diagnostic::error("bad-annotation", span, message);
-    symbols.report(error.note(format!("the least is {min}, the greatest {max}")));
+    symbols.report(error.note(format!("it must be from {min} to {max}")));
 }

@@ -1,14 +1,14 @@
-//! Binding of types.
+//! Resolution of types.
 
 use super::scope::{Entity, ScopeId};
 use super::symbols::{Progress, Resolver, Symbols};
 use super::{expr, fixed};
-use crate::ast::{Expr, Head, Name, TypeKind, TypeSpec};
+use crate::ast::{Expr, Intro, Name, TypeKind, TypeSpec};
 use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, DefKind, Primitive, Type, TypeId};
 use crate::source::Span;
 
-/// Maximum total number of elements of an array. Values of larger ones do not fit into memory.
+/// Maximum total number of elements of an array. Larger arrays do not fit into memory.
 const MAX_ELEMENTS: u64 = 1 << 31;
 
 impl Resolver<'_> {
@@ -16,7 +16,7 @@ impl Resolver<'_> {
     pub(super) fn type_spec(&mut self, ty: TypeSpec, scope: ScopeId) -> Option<TypeId> {
         match ty.kind {
             TypeKind::Struct { .. } | TypeKind::Union(_) | TypeKind::Enum { .. } => {
-                self.constructed(Head::default(), ty, scope)
+                self.constructed(Intro::default(), ty, scope)
             }
             _ => self.simple_type(&ty, scope),
         }
@@ -54,10 +54,10 @@ impl Resolver<'_> {
             }
             TypeKind::Fixed(Some(parts)) => fixed::fixed_type(&mut self.symbols, &parts.0, &parts.1, scope)?,
             TypeKind::Fixed(None) => {
-                let message = "`fixed` without its digits is only the type of a constant";
+                let message = "`fixed` without digits is allowed only as the type of a constant";
                 let error = Diagnostic::error("bad-fixed", ty.span, message);
                 let help =
-                    "write how many digits it has, and how many of them behind the point: `fixed<9, 2>`";
+                    "write how many digits it has, and how many of them follow the point: `fixed<9, 2>`";
                 return self.symbols.reject(error.help(help));
             }
             _ => return None,
@@ -65,7 +65,7 @@ impl Resolver<'_> {
         Some(self.symbols.intern(kind))
     }
 
-    /// Resolves the element type of a sequence. It may be incomplete: types can be recursive.
+    /// Resolves the element type of a sequence or map, which may be incomplete: types can be recursive.
     fn element_type(&mut self, ty: &TypeSpec, scope: ScopeId) -> Option<TypeId> {
         let TypeKind::Name(name) = &ty.kind else { return self.simple_type(ty, scope) };
         let ty = named_type(&mut self.symbols, name, scope)?;
@@ -109,9 +109,9 @@ impl Resolver<'_> {
 
     pub(super) fn constant_type(&mut self, ty: &TypeSpec, scope: ScopeId) -> Option<TypeId> {
         if let TypeKind::Fixed(Some(_)) = ty.kind {
-            let message = "a constant is of type `fixed`, without digits and scale";
+            let message = "the fixed-point type of a constant must be `fixed`, without digits and scale";
             let error = Diagnostic::error("anonymous-type", ty.span, message);
-            let help = "write `fixed`, which has the digits of the value, or the name of a typedef";
+            let help = "write `fixed`, which takes its digits from the value, or the name of a typedef";
             return self.symbols.reject(error.help(help));
         }
         let id = self.simple_type(ty, scope)?;
@@ -126,7 +126,7 @@ impl Resolver<'_> {
         let message = format!("a constant cannot be of type `{}`", self.symbols.model.describe(id));
         let error = Diagnostic::error("not-a-constant-type", ty.span, message);
         self.symbols
-            .reject(error.note("constants are numbers, characters, booleans, strings and enumerators"))
+            .reject(error.note("a constant must be a number, character, boolean, string or enumerator"))
     }
 }
 
@@ -144,7 +144,7 @@ fn check_key(symbols: &mut Symbols<'_>, key: TypeId, span: Span) -> Option<()> {
     let message = format!("the keys of a map cannot be of type `{}`", symbols.model.describe(key));
     let error = Diagnostic::error("bad-key", span, message);
     symbols
-        .reject(error.note("keys are integers, characters, booleans, `fixed`, strings, enums and bitmasks"))
+        .reject(error.note("a key must be an integer, character, boolean, `fixed`, string, enum or bitmask"))
 }
 
 fn named_type(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> Option<Type> {
@@ -156,7 +156,7 @@ fn named_type(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> Option<
 pub(super) fn type_of(symbols: &mut Symbols<'_>, entity: Entity, name: &Name) -> Option<Type> {
     match entity {
         Entity::TypeCode => return Some(Type::TypeCode),
-        Entity::Type(id) => return Some(symbols.model.ty(id).clone()),
+        Entity::TemplateType(id) => return Some(symbols.model.ty(id).clone()),
         _ => {}
     }
     if let Entity::Def(def) = entity {
@@ -174,9 +174,8 @@ pub(super) fn type_of(symbols: &mut Symbols<'_>, entity: Entity, name: &Name) ->
     }
     let error = symbols.wrong_kind(entity, name, "not-a-type", "a type");
     symbols.reject(match entity {
-        Entity::Def(def) if matches!(symbols.model.def(def).kind, DefKind::Exception(_)) => {
-            error.note("an exception can only be raised; it is no type of a member, parameter or result")
-        }
+        Entity::Def(def) if matches!(symbols.model.def(def).kind, DefKind::Exception(_)) => error
+            .note("an exception can only be raised; it cannot be the type of a member, parameter or result"),
         Entity::Enumerator(enumeration, _) => {
             error.help(format!("its type is `{}`", symbols.model.scoped_name(enumeration)))
         }
@@ -201,13 +200,13 @@ pub(super) fn array(
     if total.is_none_or(|total| total > MAX_ELEMENTS) {
         let span = dims.first().map_or(Span::START, |dim| dim.span);
         let span = dims.last().map_or(span, |last| span.to(last.span));
-        let message = format!("an array of more than {MAX_ELEMENTS} elements");
+        let message = format!("an array must not have more than {MAX_ELEMENTS} elements");
         return symbols.reject(Diagnostic::error("too-large", span, message));
     }
     Some(symbols.intern(Type::Array { element, dims: sizes }))
 }
 
-/// Evaluates a bound. The outer `None` is an error, the inner one means no bound.
+/// Evaluates a bound. `None` means that an error was reported, and `Some(None)` that there is no bound.
 fn length_bound(symbols: &mut Symbols<'_>, bound: Option<&Expr>, scope: ScopeId) -> Option<Option<u32>> {
     match bound {
         None => Some(None),
@@ -221,7 +220,7 @@ fn positive(symbols: &mut Symbols<'_>, value: &Expr, what: &str, scope: ScopeId)
     match u32::try_from(number) {
         Ok(number) if number > 0 => Some(number),
         Ok(_) | Err(_) => {
-            let message = format!("{what} must be from 1 to {}, this is {number}", u32::MAX);
+            let message = format!("{what} must be from 1 to {}, but is {number}", u32::MAX);
             symbols.reject(Diagnostic::error("bad-bound", value.span, message))
         }
     }

@@ -6,7 +6,7 @@ use super::known::AnnotatedKind;
 use super::scope::{Entity, ScopeId};
 use super::symbols::{Progress, Resolver, Symbols};
 use super::{annotation, constant, typed_annotation, types};
-use crate::ast::{self, Head, Ident};
+use crate::ast::{self, Ident, Intro};
 use crate::diagnostic::Diagnostic;
 use crate::model::{
     Annotations, Case, ConstValue, DefId, DefKind, Label, Member, Model, Primitive, Type, TypeId, Union,
@@ -14,11 +14,11 @@ use crate::model::{
 use crate::source::Span;
 
 impl Resolver<'_> {
-    pub(super) fn union(&mut self, head: Head, union: ast::Union, scope: ScopeId) -> Option<DefId> {
+    pub(super) fn union(&mut self, intro: Intro, union: ast::Union, scope: ScopeId) -> Option<DefId> {
         let body = empty(&mut self.symbols);
-        let (id, declared) = self.begin(&head, &union.name, DefKind::Union(body), scope);
+        let (id, declared) = self.begin(&intro, &union.name, DefKind::Union(body), scope);
         let inside = self.symbols.states[id.index()].scope?;
-        let annotations = self.annotations(&union.head, inside, AnnotatedKind::Discriminator);
+        let annotations = self.annotations(&union.intro, inside, AnnotatedKind::Discriminator);
         let discriminator = self.type_spec(union.discriminator.clone(), inside);
         let discriminator =
             discriminator.filter(|ty| is_discriminator(&mut self.symbols, *ty, union.discriminator.span));
@@ -65,7 +65,7 @@ impl Resolver<'_> {
                     is_default = true;
                     match labels.default {
                         Some(first) => {
-                            let error = Diagnostic::error("duplicate-label", *span, "a second `default`");
+                            let error = Diagnostic::error("duplicate-label", *span, "duplicate `default`");
                             self.symbols.report(error.and(first, "the first is here"));
                         }
                         None => labels.default = Some(*span),
@@ -87,16 +87,17 @@ impl Resolver<'_> {
         let member_type =
             member_type.and_then(|ty| types::array(&mut self.symbols, ty, &case.declarator.dims, scope));
         self.symbols.declare_local(scope, &case.declarator.name, Entity::Member, "member");
-        let mut annotations = self.annotations(&case.head, scope, AnnotatedKind::Case);
+        let mut annotations = self.annotations(&case.intro, scope, AnnotatedKind::Case);
         if let Some(ty) = member_type {
-            typed_annotation::evaluate(&mut self.symbols, &case.head, &mut annotations, ty, scope);
+            typed_annotation::evaluate(&mut self.symbols, &case.intro, &mut annotations, ty, scope);
         }
         annotation::check_non_nil(&mut self.symbols, &annotations, member_type);
         let Ident { text, span } = case.declarator.name;
-        let member = Member { name: text, ty: member_type?, docs: case.head.docs, annotations, span };
+        let member = Member { name: text, ty: member_type?, docs: case.intro.docs, annotations, span };
         Some(Case { labels: case_labels, is_default, member })
     }
 }
+
 /// Returns a union without cases. Its discriminator is replaced later.
 pub(super) fn empty(symbols: &mut Symbols<'_>) -> Union {
     Union {
@@ -120,14 +121,14 @@ fn is_discriminator(symbols: &mut Symbols<'_>, ty: TypeId, span: Span) -> bool {
             format!("a union cannot be discriminated by `{}`, which has bounds", symbols.model.describe(ty));
         let error = Diagnostic::error("bad-discriminator", span, message);
         let error = error.and(symbols.model.def(ranged).span, "declared here");
-        symbols.report(error.help("use the type behind it"));
+        symbols.report(error.help("use the type without bounds"));
         return false;
     }
     if !fits {
         let message = format!("a union cannot be discriminated by `{}`", symbols.model.describe(ty));
         let error = Diagnostic::error("bad-discriminator", span, message);
         symbols.report(
-            error.note("a discriminator is an integer, `char`, `wchar`, `octet`, `boolean` or an enum"),
+            error.note("a discriminator must be an integer, `char`, `wchar`, `octet`, `boolean` or an enum"),
         );
     }
     fits
@@ -137,7 +138,7 @@ fn add_label(symbols: &mut Symbols<'_>, value: &ConstValue, span: Span, labels: 
     let Some(key) = label_key(value) else { return false };
     match labels.listed.get(&key) {
         Some(first) => {
-            let shown = constant::show(&symbols.model, value);
+            let shown = constant::format_value(&symbols.model, value);
             let error = Diagnostic::error("duplicate-label", span, format!("label {shown} is listed twice"));
             let error = error.and(*first, "the first is here");
             symbols.report(error);
@@ -150,7 +151,7 @@ fn add_label(symbols: &mut Symbols<'_>, value: &ConstValue, span: Span, labels: 
     }
 }
 
-/// Returns a value without a label: the least from zero up, or else the greatest below zero.
+/// Returns a value without a label, if there is one: the least from zero up, or else the greatest below zero.
 fn unlisted_value(model: &Model, discriminator: TypeId, labels: &Labels) -> Option<ConstValue> {
     type Build = Box<dyn Fn(i128) -> Option<ConstValue>>;
     let (min, max, build): (i128, i128, Build) = match model.stripped(discriminator) {
@@ -184,7 +185,7 @@ struct Labels {
     /// The locations of the labels, by their keys ([`label_key`]).
     listed: HashMap<i128, Span>,
     default: Option<Span>,
-    /// An invalid label was reported and is not in `listed`.
+    /// Whether an invalid label was reported, which is not in `listed`.
     is_incomplete: bool,
 }
 

@@ -1,26 +1,26 @@
 //! Value types and value boxes.
 
 use super::known::AnnotatedKind;
-use super::scope::{Entity, FACTORY, ScopeId, article};
+use super::scope::{Entity, FACTORY, ScopeId};
 use super::symbols::{Progress, Resolver, Symbols};
 use super::{annotation, event, interface, typed_annotation, types};
-use crate::ast::{self, Factory as FactoryItem, Head, Ident, Name, State};
+use crate::ast::{self, Factory as FactoryItem, Ident, Intro, Name, State};
 use crate::diagnostic::Diagnostic;
 use crate::model::{
     DefId, DefKind, Factory, Flavour, Member, Model, StateMember, Value, ValueBox, ValueModifier,
 };
 
 impl Resolver<'_> {
-    pub(super) fn value(&mut self, head: Head, value: ast::Value, scope: ScopeId) {
+    pub(super) fn value(&mut self, intro: Intro, value: ast::Value, scope: ScopeId) {
         let ast::Value { modifier, is_event, name, .. } = &value;
         // Bases are looked up in the enclosing scope, before the value type's own name counts as defined.
         let unknown = self.symbols.templates.unknown_names;
         let mut bases = value_bases(&mut self.symbols, &value, scope);
-        let supports = interface::bases(&mut self.symbols, &value.supports, name, "supported", scope);
+        let supports = interface::resolve_bases(&mut self.symbols, &value.supports, name, "supported", scope);
         let is_abstract = *modifier == ValueModifier::Abstract;
         check_forward_value(&mut self.symbols, name, is_abstract, *is_event, scope);
         let body = Value { modifier: *modifier, is_event: *is_event, ..Value::default() };
-        let (id, declared) = self.begin(&head, name, DefKind::Value(body), scope);
+        let (id, declared) = self.begin(&intro, name, DefKind::Value(body), scope);
         let truncatable = check_truncatable(&mut self.symbols, &value, &bases);
         check_supports(&mut self.symbols, &value, &bases, &supports);
         if *is_event {
@@ -51,27 +51,27 @@ impl Resolver<'_> {
         }
     }
 
-    pub(super) fn value_box(&mut self, head: Head, name: &Ident, ty: ast::TypeSpec, scope: ScopeId) {
+    pub(super) fn value_box(&mut self, intro: Intro, name: &Ident, ty: ast::TypeSpec, scope: ScopeId) {
         let span = ty.span;
         let ty = self.type_spec(ty, scope);
         if let Some(ty) = ty.filter(|ty| self.symbols.model.is_value(*ty)) {
             let described = self.symbols.model.describe(ty);
-            let message = format!("value box `{}` holds `{described}`, a value already", name.text);
+            let message = format!("value box `{}` cannot hold `{described}`, which is a value", name.text);
             let error = Diagnostic::error("box-of-value", span, message);
-            let error = error.note("a box makes a value of what is none");
+            let error = error.note("a value box makes a value of another type");
             self.symbols.report(error.help("use the value type itself"));
         }
         let Some(ty) = ty else {
             self.symbols.declare(scope, name, Entity::Bad, "value box");
             return;
         };
-        let id = self.new_def(&head, name, DefKind::ValueBox(ValueBox { ty }), scope);
-        typed_annotation::evaluate_of_def(&mut self.symbols, &head, id, ty, scope);
+        let id = self.new_def(&intro, name, DefKind::ValueBox(ValueBox { ty }), scope);
+        typed_annotation::evaluate_def(&mut self.symbols, &intro, id, ty, scope);
         self.symbols.set_depth(id);
         self.symbols.declare_def(id, scope, name, "value box");
     }
 
-    pub(super) fn state(&mut self, head: &Head, state: State, scope: ScopeId) {
+    pub(super) fn state(&mut self, intro: &Intro, state: State, scope: ScopeId) {
         let base = self.type_spec(state.ty, scope);
         for declarator in state.declarators {
             let ty = base.and_then(|base| types::array(&mut self.symbols, base, &declarator.dims, scope));
@@ -82,31 +82,31 @@ impl Resolver<'_> {
                 check_stateless(&mut self.symbols, scope, &declarator.name, "state");
             }
             let Some(ty) = ty.filter(|_| declared) else { continue };
-            let mut annotations = self.annotations(head, scope, AnnotatedKind::State);
-            typed_annotation::evaluate(&mut self.symbols, head, &mut annotations, ty, scope);
+            let mut annotations = self.annotations(intro, scope, AnnotatedKind::State);
+            typed_annotation::evaluate(&mut self.symbols, intro, &mut annotations, ty, scope);
             annotation::check_non_nil(&mut self.symbols, &annotations, Some(ty));
-            let member = Member { name: text, ty, docs: head.docs.clone(), annotations, span };
+            let member = Member { name: text, ty, docs: intro.docs.clone(), annotations, span };
             if let Some(value) = owner_value(&mut self.symbols, scope) {
                 value.state.push(StateMember { visibility: state.visibility, member });
             }
         }
     }
 
-    pub(super) fn factory(&mut self, head: Head, factory: FactoryItem, scope: ScopeId) {
+    pub(super) fn factory(&mut self, intro: Intro, factory: FactoryItem, scope: ScopeId) {
         let FactoryItem { name, params, raises } = factory;
         let declared = self.symbols.declare_local(scope, &name, Entity::Member, FACTORY);
         if declared {
             check_stateless(&mut self.symbols, scope, &name, "a factory");
         }
-        let inside = self.symbols.inner_scope(None, scope);
+        let inside = self.symbols.open_inner_scope(None, scope);
         let params: Vec<_> = params.into_iter().filter_map(|param| self.param(param, inside)).collect();
         for param in &params {
             annotation::check_no_stream(&mut self.symbols, &param.annotations);
         }
-        let raises = interface::raises(&mut self.symbols, raises.as_ref(), inside);
-        let annotations = self.annotations(&head, scope, AnnotatedKind::Factory);
+        let raises = interface::resolve_raises(&mut self.symbols, raises.as_ref(), inside);
+        let annotations = self.annotations(&intro, scope, AnnotatedKind::Factory);
         let Ident { text, span } = name;
-        let factory = Factory { name: text, params, raises, docs: head.docs, annotations, span };
+        let factory = Factory { name: text, params, raises, docs: intro.docs, annotations, span };
         if let Some(value) = owner_value(&mut self.symbols, scope).filter(|_| declared) {
             value.factories.push(factory);
         }
@@ -137,7 +137,7 @@ fn check_forward_value(
     symbols.report(error.and(def.span, format!("and as {} here", kind(was_abstract, earlier.is_event))));
 }
 
-/// Returns the bases that are value types, defined, listed once and allowed here.
+/// Returns the valid bases, each once. Other bases are reported.
 fn value_bases(symbols: &mut Symbols<'_>, value: &ast::Value, scope: ScopeId) -> Vec<DefId> {
     let mut bases: Vec<DefId> = Vec::new();
     let mut concrete: Option<&Name> = None;
@@ -150,7 +150,7 @@ fn value_bases(symbols: &mut Symbols<'_>, value: &ast::Value, scope: ScopeId) ->
             {
                 let instead = name.text();
                 error = error.help(format!(
-                    "a value type does not inherit from an interface; write `supports {instead}`"
+                    "a value type cannot inherit from an interface; write `supports {instead}`"
                 ));
             }
             symbols.report(error);
@@ -173,7 +173,7 @@ fn value_bases(symbols: &mut Symbols<'_>, value: &ast::Value, scope: ScopeId) ->
     bases
 }
 
-/// Checks that the derived type is concrete, and that a base with state is alone and first.
+/// Checks a concrete base: the derived type must be concrete, and the base the first and only concrete one.
 fn check_concrete_base<'v>(
     symbols: &mut Symbols<'_>,
     value: &ast::Value,
@@ -185,23 +185,24 @@ fn check_concrete_base<'v>(
     let text = name.text();
     let error = if let (ValueModifier::Abstract, Some(modifier)) = (value.modifier, value.modifier_span) {
         let message = format!(
-            "abstract value type `{}` inherits from `{text}`, which is not abstract",
+            "abstract value type `{}` cannot inherit from `{text}`, which is not abstract",
             value.name.text
         );
         Diagnostic::error("value-inheritance", name.span, message)
             .and(modifier, "declared abstract here")
             .and(symbols.model.def(base).span, format!("`{text}` is declared here"))
     } else if let Some(first) = concrete {
-        let message = format!("`{}` inherits from two value types that are not abstract", value.name.text);
+        let derived = &value.name.text;
+        let message = format!("`{derived}` cannot inherit from two value types that are not abstract");
         Diagnostic::error("value-inheritance", name.span, message)
             .and(first.span, "the first is here")
-            .note("a value has one state, which it inherits from one base; all others are abstract")
+            .note("a value has one state, which it inherits from one base; all other bases must be abstract")
     } else {
         *concrete = Some(name);
         if index == 0 {
             return true;
         }
-        let message = format!("base `{text}` is not abstract and not the first");
+        let message = format!("base `{text}`, which is not abstract, must be the first");
         Diagnostic::error("value-inheritance", name.span, message)
             .help("list the base that is not abstract before the abstract ones")
     };
@@ -223,15 +224,13 @@ pub(super) fn check_base(
     }
     let base = symbols.model.def(base);
     let (message, label) = match base.name == derived.text && base.parent == symbols.scope(scope).owner {
-        true => (format!("{what} `{}` inherits from itself", derived.text), "declared here"),
+        true => (format!("{what} `{}` cannot inherit from itself", derived.text), "declared here"),
         false => (format!("{role} {what} `{}` is not defined yet", name.text()), "only declared here"),
     };
     let error = Diagnostic::error("incomplete", name.span, message).and(base.span, label);
     symbols.report(error.help(match role {
-        "base" => format!("the definition of a base comes before the {what}s derived from it"),
-        _ => {
-            format!("the definition of {} {what} comes before the value types that support it", article(role))
-        }
+        "base" => format!("define the base before the {what}s that derive from it"),
+        _ => format!("define the {role} {what} before the value types that support it"),
     }));
     false
 }
@@ -241,28 +240,29 @@ pub(super) fn value_type_of(symbols: &mut Symbols<'_>, entity: Entity) -> Option
     symbols.stripped_def(entity).filter(|def| symbols.model.value(*def).is_some())
 }
 
-/// Returns whether the type is truncatable, and checks it: receivers may read only its first base.
+/// Checks `truncatable`, which lets receivers read only the first base's state. Returns whether it is set.
 fn check_truncatable(symbols: &mut Symbols<'_>, value: &ast::Value, bases: &[DefId]) -> bool {
     let Some(span) = value.truncatable else { return false };
     let custom = value.modifier == ValueModifier::Custom;
     let error = if custom {
-        let message = format!("`{}` is custom and truncatable", value.name.text);
+        let message = format!("`{}` cannot be custom and truncatable", value.name.text);
         let error = Diagnostic::error("truncatable", span, message);
         let error = error
-            .note("what a custom value sends only its own type can read, so no part of it can be left out");
+            .note("only the type itself can read the state of a custom value, so a receiver cannot leave out a part of it");
         error.and_if(value.modifier_span, "declared custom here")
     } else if value.modifier == ValueModifier::Abstract {
-        let message = format!("`{}` is abstract and truncatable", value.name.text);
+        let message = format!("`{}` cannot be abstract and truncatable", value.name.text);
         Diagnostic::error("truncatable", span, message).note("an abstract value type has no state to cut off")
     } else if bases.first().is_some_and(|base| symbols.model.is_abstract_value(*base)) {
-        let message = "`truncatable` before an abstract base";
+        let message = "`truncatable` is not allowed before an abstract base";
         Diagnostic::error("truncatable", span, message)
-            .note("only a base with state can be what is left of a value")
+            .note("a value can be truncated only to a base with state")
     } else if let Some(base) = bases.first().filter(|base| symbols.model.is_custom(**base)) {
-        let message = format!("`truncatable` before the custom base `{}`", symbols.model.scoped_name(*base));
+        let name = symbols.model.scoped_name(*base);
+        let message = format!("`truncatable` is not allowed before the custom base `{name}`");
         Diagnostic::error("truncatable", span, message).and(
             symbols.model.def(*base).span,
-            "the program marshals its state, and that of what derives from it",
+            "the program marshals the state of this type and of derived types",
         )
     } else {
         return !bases.is_empty();
@@ -271,8 +271,8 @@ fn check_truncatable(symbols: &mut Symbols<'_>, value: &ast::Value, bases: &[Def
     false
 }
 
-/// Checks that a value type lists at most one interface that is not abstract. This interface, or without it
-/// one of those that the bases support, must derive from all interfaces that the bases support.
+/// Checks that a value type lists at most one interface that is not abstract. This interface or, if it lists
+/// none, one of the interfaces that its bases support must derive from all interfaces that the bases support.
 fn check_supports(symbols: &mut Symbols<'_>, value: &ast::Value, bases: &[DefId], supports: &[DefId]) {
     let is_concrete = |model: &Model, id: &DefId| {
         model.interface(*id).is_some_and(|interface| interface.flavour != Flavour::Abstract)
@@ -281,7 +281,7 @@ fn check_supports(symbols: &mut Symbols<'_>, value: &ast::Value, bases: &[DefId]
     let name = &value.name;
     let name_of = |id: &DefId| value.supports.get(supports.iter().position(|other| other == id)?);
     if let [first, second, ..] = own.as_slice() {
-        let message = format!("`{}` supports two interfaces that are not abstract", name.text);
+        let message = format!("`{}` cannot support two interfaces that are not abstract", name.text);
         let span = name_of(second).map_or(name.span, |name| name.span);
         let first = name_of(first).map(|first| first.span);
         let error = Diagnostic::error("supports", span, message).and_if(first, "the first is here");
@@ -290,7 +290,7 @@ fn check_supports(symbols: &mut Symbols<'_>, value: &ast::Value, bases: &[DefId]
     }
     if let Some(only) = own.first().filter(|only| supports.first() != Some(only)) {
         let (text, span) = name_of(only).map_or((String::new(), name.span), |name| (name.text(), name.span));
-        let message = format!("supported interface `{text}` is not abstract and not the first");
+        let message = format!("supported interface `{text}`, which is not abstract, must be the first");
         let error = Diagnostic::error("supports", span, message);
         symbols.report(error.help("list the interface that is not abstract before the abstract ones"));
     }
@@ -302,7 +302,7 @@ fn check_supports(symbols: &mut Symbols<'_>, value: &ast::Value, bases: &[DefId]
             inherited.extend(of_owner.map(|interface| (owner, interface)));
         }
     }
-    // An inherited interface from which `id` does not derive, and the base that supports it.
+    // Returns an inherited interface from which `id` does not derive, and the base that supports it.
     let unrelated = |model: &Model, id: DefId| {
         let interface_bases = model.all_bases(id);
         inherited.iter().find(|(_, other)| *other != id && !interface_bases.contains(other)).copied()
@@ -344,7 +344,7 @@ fn check_stateless(symbols: &mut Symbols<'_>, scope: ScopeId, name: &Ident, what
     let owner = symbols.model.def(owner);
     let message = format!("abstract value type `{}` cannot have {what}", owner.name);
     let error = Diagnostic::error("abstract-value", name.span, message);
-    symbols.report(error.and(owner.span, "declared abstract here").note("there are never values of its own"));
+    symbols.report(error.and(owner.span, "declared abstract here").note("no value has exactly this type"));
 }
 
 fn owner_value<'s>(symbols: &'s mut Symbols<'_>, scope: ScopeId) -> Option<&'s mut Value> {

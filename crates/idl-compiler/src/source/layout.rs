@@ -1,6 +1,6 @@
-//! Conversion of Rust tokens to text at their lines and columns, so that spans are those of texts.
+//! Conversion of Rust tokens to a text with the same lines and columns, so that their spans refer to a text.
 
-/// Maximum gaps in the text. Larger ones come from macros that combine distant tokens.
+/// Maximum gaps between tokens in the text. Larger gaps come from macros that combine distant tokens.
 const MAX_BLANK_LINES: usize = 50;
 const MAX_BLANKS: usize = 200;
 
@@ -49,6 +49,7 @@ impl TokenText {
         (start, end)
     }
 
+    /// Removes the last token.
     pub(crate) fn pop(&mut self) {
         if let Some((start, _, _)) = self.spans.pop() {
             let removed = self.text.split_off(start as usize);

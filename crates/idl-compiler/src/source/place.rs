@@ -1,4 +1,4 @@
-//! Positions for people: lines and columns according to `#line`, and the includes and macros that led there.
+//! Positions in messages: lines and columns according to `#line`, and the origins of tokens.
 
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
@@ -86,8 +86,8 @@ impl File {
 }
 
 impl Sources {
-    /// Returns the start of a span. For text inside a macro this is the position in the Rust file, as far as
-    /// rustc provides it. For a token from a `#define`, it is the position of the use.
+    /// Returns the position of the start of a span. For text inside a Rust macro, this is the position in the
+    /// Rust file, as far as rustc provides it. For a token from a `#define`, it is where the macro is used.
     pub fn position(&self, span: Span) -> Position {
         self.position_at(span.file, span.start)
     }
@@ -122,7 +122,7 @@ impl Sources {
         self.file(file)?.info.from.map(|from| from.file)
     }
 
-    /// Returns the macros that produced a token, innermost first, and where their definitions have it.
+    /// Returns the macros from which a token results, innermost first, and where it is in their definitions.
     pub fn expanded_from(&self, span: Span) -> Vec<(&str, Span)> {
         let expansion = |number: u32| self.expansions.get((number as usize).checked_sub(1)?);
         std::iter::successors(expansion(span.expansion), |inner| expansion(inner.outer))

@@ -142,7 +142,7 @@ fn pragmas_stand_between_any_two_tokens() {
     assert_eq!(model.pragmas().len(), 1);
     let model = text("#pragma prefix \"acme.com\";\ntypedef long T;");
     assert_eq!(id(&model, "T"), "IDL:acme.com/T:1.0");
-    assert!(model.warnings().render(false).contains("a `;` behind a pragma means nothing"));
+    assert!(model.warnings().render(false).contains("a `;` after a pragma has no effect"));
     // What is broken in one place is said once, and the pragmas around it hold.
     let found = errors(&[(
         "x.idl",
@@ -188,7 +188,7 @@ fn imports_that_find_nothing_say_so() {
         ("Depot.idl", "module Other { typedef long X; };"),
     ]);
     assert_eq!(found.matches("error[").count(), 1, "{found}");
-    assert!(found.contains("`::Depot` is imported, and nothing before declares it"), "{found}");
+    assert!(found.contains("`::Depot` is imported, but is not declared before"), "{found}");
     // Files that import each other end.
     let model = good(&[
         ("A.idl", "import ::B;\nmodule A { typedef B::T U; };"),
@@ -231,23 +231,23 @@ fn annotations_of_the_standard_are_taken_where_corba_has_no_use_for_them() {
     assert_eq!((values("Plain"), values("Small")), (Some(vec![0, 1]), None));
     let warnings = model.warnings().render(false);
     for said in [
-        "`@value` gives enumerators other numbers",
-        "`@optional` on a union member",
-        "`@default` on a typedef",
-        "asks for",
-        "`@bit_bound` on a member",
+        "`@value` gives this enumerator a number",
+        "`@optional` has no meaning on a union member",
+        "`@default` has no meaning on a typedef",
+        "CORBA does not use the encoding",
+        "`@bit_bound` has no meaning on a member",
     ] {
         assert!(warnings.contains(said), "{said}\n{warnings}");
     }
-    assert_eq!(warnings.matches("`@mutable` asks for").count(), 1, "{warnings}");
-    assert_eq!(warnings.matches("`@bit_bound` asks for").count(), 1, "{warnings}");
+    assert_eq!(warnings.matches("that `@mutable` requests").count(), 1, "{warnings}");
+    assert_eq!(warnings.matches("that `@bit_bound` requests").count(), 1, "{warnings}");
     let found = errors(&[(
         "x.idl",
         "enum E { @value(1) a, @value(0) b, c };\nenum F { @value(9999999999) d };\n@default(\"x\") typedef long N;",
     )]);
     assert_eq!(found.matches("error[").count(), 3, "{found}");
     assert!(
-        found.contains("a second enumerator with the number 1") && found.contains("no 32-bit number"),
+        found.contains("two enumerators have the number 1") && found.contains("exceeds 32 bits"),
         "{found}"
     );
 }

@@ -290,13 +290,13 @@ fn a_missing_file_hides_no_other_error() {
             "there is no file `gone.idl`",
             "`strng` is not declared",
             "`Acount` is not declared",
-            "256 does not fit `octet`",
+            "256 does not fit into `octet`",
         ]
     );
     let first = found.iter().next().expect("an error");
     assert_eq!(
         first.notes.last().map(String::as_str),
-        Some("not declared unless it declares them: `Money`, `Absent::Thing`, `CORBA::Any`")
+        Some("names that it may declare: `Money`, `Absent::Thing`, `CORBA::Any`")
     );
     // Where something was left out of the text itself, a missing name is no news.
     let broken = "#include <absent.idl>\nstruct Acount { long };\nstruct Bank { Acont a; };";

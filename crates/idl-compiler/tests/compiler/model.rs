@@ -410,7 +410,7 @@ fn the_flavour_of_an_interface_is_that_of_all_its_declarations() {
     assert_eq!(id(&model, "L::N"), "IDL:L/N:1.0");
     let local = |name: &str| {
         let types = model.member_types(find(&model, name));
-        types.into_iter().find_map(|ty| model.local_part(ty))
+        types.into_iter().find_map(|ty| model.reachable_local_interface(ty))
     };
     assert_eq!(local("S"), Some(find(&model, "L")));
     assert_eq!(local("M"), Some(find(&model, "L")));

@@ -251,7 +251,7 @@ fn what_belongs_to_an_orb_has_no_rust_and_an_error_says_so() {
     ] {
         let model = good(&format!("#include <{file}>\n{used}"));
         let found = emit::emit(&model, &Options::default()).expect_err(what).render(false);
-        let message = format!("uses `{what}`, which belongs to an ORB itself and has no Rust");
+        let message = format!("uses `{what}`, which is internal to ORBs and has no Rust type");
         assert_eq!(found.matches("error[no-extern]").count(), 1, "{found}");
         assert!(found.contains(&message) && found.contains(&format!("extern(\"::{what}\"")), "{found}");
     }

@@ -353,17 +353,17 @@ fn syntax_errors_of_templates_say_what_is_wanted() {
     let message = |idl: &str| errors(idl).iter().next().unwrap().message.clone();
     assert_eq!(
         message("module M<T> { typedef T A; };"),
-        "parameters of a template module without their kinds"
+        "the parameters of a template module must have kinds"
     );
     assert_eq!(message("module M<typename T> { };"), "template module `M` contains no definition");
     assert_eq!(
         message("module A::M<typename T> { typedef T A; };"),
-        "`A::M` is not the name of a new template module"
+        "`A::M` cannot be the name of a new template module"
     );
     assert!(message("module M<typename T> A;").starts_with("expected `{`"));
     assert!(message("module M<long>;").starts_with("expected the name of the instance"));
     assert_eq!(
         message("module M<typename T> { typedef T A; }; alias M<T> B;"),
-        "`alias` stands only in a template module"
+        "`alias` is allowed only in a template module"
     );
 }

@@ -144,7 +144,7 @@ fn numbers_are_checked_where_they_are_received() {
     assert_eq!(decoded::<Price>(&[0x09, 0x99, 0x9c]).unwrap().to_string(), "99.99");
     let mut d = Decoder::new(&[0, 0, 0, 1, 101], ByteOrder::Big, Version::V1_2);
     let error = Percents::decode(&mut d).unwrap_err();
-    assert_eq!(error.to_string(), "number is out of the range of its IDL type (at octet 4)");
+    assert_eq!(error.to_string(), "number is out of the range of its IDL type (at byte 4)");
 }
 
 #[test]

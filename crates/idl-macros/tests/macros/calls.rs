@@ -251,20 +251,20 @@ fn bounded_arguments_are_plain_and_checked_before_they_are_sent() {
         let long = vec![String::new(); 3];
         assert_eq!(
             refused(object.bounded("abcde", Bytes::new(), &[], "").await),
-            "argument `s`: 5 characters, bound 4"
+            "argument `s` has 5 characters, but its bound is 4"
         );
         assert_eq!(
             refused(object.bounded("", &b"12345"[..], &[], "").await),
-            "argument `d`: 5 bytes, bound 4"
+            "argument `d` has 5 bytes, but its bound is 4"
         );
         assert_eq!(
             refused(object.bounded("", Bytes::new(), &long, "").await),
-            "argument `f`: 3 elements, bound 2"
+            "argument `f` has 3 elements, but its bound is 2"
         );
         // One character, two UTF-16 units, and a third.
         assert_eq!(
             refused(object.bounded("", Bytes::new(), &[], "\u{1F600}x").await),
-            "argument `w`: 3 UTF-16 units, bound 2"
+            "argument `w` has 3 UTF-16 units, but its bound is 2"
         );
         let code = Code::try_from("in").unwrap();
         let digest = Digest::try_from(Bytes::from_static(b"d")).unwrap();

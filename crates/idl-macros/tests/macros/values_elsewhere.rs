@@ -137,7 +137,7 @@ fn a_value_derives_from_one_that_is_elsewhere() {
     assert_eq!(named.get().operations::<dyn NamedOps>().unwrap().title().unwrap(), "wren");
     let note = bird.get().note(Some(animal.clone())).unwrap().unwrap();
     assert_eq!(
-        (note.get().0.as_str(), Bird::TRUNCATABLE),
+        (note.get().0.as_str(), Bird::TRUNCATABLE_BASES),
         ("wren", &[<Animal as ValueForm>::REPOSITORY_ID][..])
     );
     assert_eq!(<Bird as ValueForm>::REPOSITORY_ID, "IDL:Park/Bird:1.0");

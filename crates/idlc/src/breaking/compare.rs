@@ -10,15 +10,16 @@ use idl_compiler::model::{
 use serde_json::{Value as Json, json};
 
 use super::rules::{self, Rule};
-use super::types::{Difference, Pair};
+use super::types::{Difference, ModelPair};
 
 pub(super) struct Change {
     pub(super) rule: &'static Rule,
     /// The scoped name of the changed item, from the old IDL if the item exists there.
     pub(super) name: String,
     pub(super) message: String,
-    /// The location in the old IDL: `file`, `line` and `column`.
+    /// The location in the old IDL (`file`, `line` and `column`), or null if the item does not exist there.
     pub(super) old: Json,
+    /// The location in the new IDL, or null if the item does not exist there.
     pub(super) new: Json,
 }
 
@@ -40,13 +41,13 @@ pub(super) enum ChangedDef<'m> {
 }
 
 pub(super) struct Comparison<'m> {
-    pub(super) pair: Pair<'m>,
+    pub(super) pair: ModelPair<'m>,
     changes: Vec<Change>,
 }
 
 /// Returns all breaking changes between two models, in the order of the definitions in the old model.
 pub(super) fn changes(old: &Model, new: &Model) -> Vec<Change> {
-    let mut comparison = Comparison { pair: Pair { old, new }, changes: Vec::new() };
+    let mut comparison = Comparison { pair: ModelPair { old, new }, changes: Vec::new() };
     let by_name: HashMap<String, &Def> =
         new.defs().iter().map(|def| (new.scoped_name(def.id), def)).collect();
     for def in old.defs().iter().filter(|def| is_compared(def)) {
@@ -59,7 +60,8 @@ pub(super) fn changes(old: &Model, new: &Model) -> Vec<Change> {
     comparison.changes
 }
 
-/// Returns whether a definition is compared on its own: not operations, attributes, modules.
+/// Returns whether a definition is compared on its own. Operations and attributes are compared with their
+/// interface, and modules have nothing to compare.
 fn is_compared(def: &Def) -> bool {
     !matches!(def.kind, DefKind::Operation(_) | DefKind::Attribute(_) | DefKind::Module(_))
 }
@@ -127,7 +129,7 @@ impl<'m> Comparison<'m> {
                 for base in pair.old.struct_bases(old.id) {
                     if !pair.new.struct_bases(new.id).iter().any(|other| pair.is_same(base, *other)) {
                         let base = pair.old.scoped_name(base);
-                        let message = format!("`{name}` lacks its base `{base}`");
+                        let message = format!("`{name}` no longer has the base `{base}`");
                         self.add(&rules::BASE_REMOVED, name, changed, message);
                     }
                 }
@@ -186,7 +188,7 @@ impl<'m> Comparison<'m> {
         let removed: Vec<&Member> =
             old.iter().copied().filter(|m| position(new, &m.name).is_none()).collect();
         let added: Vec<&Member> = new.iter().copied().filter(|m| position(old, &m.name).is_none()).collect();
-        // The members are renamed if their positions and types are the same.
+        // If the removed and the added members have the same positions and types, they were renamed.
         let is_renamed = removed.len() == added.len()
             && removed.iter().zip(&added).all(|(a, b)| {
                 position(old, &a.name) == position(new, &b.name)
@@ -197,7 +199,7 @@ impl<'m> Comparison<'m> {
             self.add(&rules::MEMBER_RENAMED, &format!("{name}::{}", a.name), changed, message);
         }
         for member in removed.iter().filter(|_| !is_renamed) {
-            let message = format!("`{name}` lacks its member `{}`", member.name);
+            let message = format!("`{name}` no longer has the member `{}`", member.name);
             self.add(&rules::MEMBER_REMOVED, &format!("{name}::{}", member.name), changed, message);
         }
         for member in added.iter().filter(|_| !is_renamed) {
@@ -230,7 +232,7 @@ impl<'m> Comparison<'m> {
             match position(new, &enumerator.name) {
                 None => {
                     has_removed = true;
-                    let message = format!("enum `{name}` lacks its enumerator `{}`", enumerator.name);
+                    let message = format!("enum `{name}` no longer has the enumerator `{}`", enumerator.name);
                     self.add(&rules::ENUMERATOR_REMOVED, &full_name, changed, message);
                 }
                 Some(new_index) if new_index != index => {
@@ -255,7 +257,7 @@ impl<'m> Comparison<'m> {
         if pair.difference(a.discriminator, b.discriminator) != Difference::None {
             let (was, is) = pair.type_names(a.discriminator, b.discriminator);
             let message = format!("the discriminator of `{name}` was `{was}` and is `{is}`");
-            // With a discriminator of another type, all labels would differ.
+            // The cases are not compared, because all labels differ if the discriminator has another type.
             return self.add(&rules::DISCRIMINATOR, name, changed, message);
         }
         let same_labels = |x: &Case, y: &Case| {
@@ -267,7 +269,7 @@ impl<'m> Comparison<'m> {
                 && x.labels.iter().all(|label| has(&y.labels, &label.value))
         };
         let mut found: Vec<(&'static Rule, String, String)> = Vec::new();
-        let mut uses = Vec::new();
+        let mut matched = Vec::new();
         let mut renamed = Vec::new();
         for x in &a.cases {
             let member = &x.member;
@@ -278,18 +280,18 @@ impl<'m> Comparison<'m> {
                         let message = format!("case `{}` of `{name}` has other labels", member.name);
                         found.push((&rules::CASE_LABELS, full_name.clone(), message));
                     }
-                    uses.push((member, &y.member, full_name));
+                    matched.push((member, &y.member, full_name));
                 }
                 None => match b.cases.iter().find(|y| same_labels(x, y)) {
                     Some(y) if !a.cases.iter().any(|other| other.member.name == y.member.name) => {
                         let message =
                             format!("case `{}` of `{name}` is named `{}` now", member.name, y.member.name);
                         found.push((&rules::MEMBER_RENAMED, full_name.clone(), message));
-                        uses.push((member, &y.member, full_name));
+                        matched.push((member, &y.member, full_name));
                         renamed.push(y.member.name.as_str());
                     }
                     _ => {
-                        let message = format!("union `{name}` lacks its case `{}`", member.name);
+                        let message = format!("union `{name}` no longer has the case `{}`", member.name);
                         found.push((&rules::CASE_REMOVED, full_name, message));
                     }
                 },
@@ -305,7 +307,7 @@ impl<'m> Comparison<'m> {
         for (rule, full_name, message) in found {
             self.add(rule, &full_name, changed, message);
         }
-        for (x, y, full_name) in uses {
+        for (x, y, full_name) in matched {
             let description = format!("case `{}` of `{name}`", x.name);
             let types = ((&x.annotations, x.ty), (&y.annotations, y.ty));
             self.compare_type(types, &rules::CASE_TYPE, &full_name, changed, &description);
@@ -385,7 +387,7 @@ impl<'m> Comparison<'m> {
                     self.add(&rules::BITS_CHANGED, &full_name, changed, message);
                 }
                 (None, _) => {
-                    let message = format!("bitmask `{name}` lacks its flag `{}`", flag.name);
+                    let message = format!("bitmask `{name}` no longer has the flag `{}`", flag.name);
                     self.add(&rules::BITS_CHANGED, &full_name, changed, message);
                 }
             }

@@ -66,14 +66,14 @@ impl<'m> Comparison<'m> {
         model.children(id).iter().map(|id| model.def(*id)).filter(is_member).collect()
     }
 
-    /// Compares direct and indirect bases, and supported interfaces.
+    /// Compares the direct and indirect bases, and the supported interfaces.
     fn compare_bases(&mut self, old: &'m Def, new: &'m Def) {
         let name = self.pair.old.scoped_name(old.id);
         let (before, after) = (self.pair.old.all_bases(old.id), self.pair.new.all_bases(new.id));
         for base in &before {
             if !after.iter().any(|other| self.pair.is_same(*base, *other)) {
                 let base = self.pair.old.scoped_name(*base);
-                let message = format!("`{name}` lacks its base `{base}`");
+                let message = format!("`{name}` no longer has the base `{base}`");
                 self.add(&rules::BASE_REMOVED, &name, ChangedDef::Both(old, new), message);
             }
         }
@@ -203,7 +203,8 @@ impl<'m> Comparison<'m> {
         }
     }
 
-    /// Compares the types of the item that messages call `description`, by the rule `type_rule`.
+    /// Compares the old and the new type of an item, and their annotations. Messages call the item
+    /// `description`. `type_rule` is the rule for a change of the type.
     pub(super) fn compare_type(
         &mut self,
         (old, new): ((&Annotations, TypeId), (&Annotations, TypeId)),

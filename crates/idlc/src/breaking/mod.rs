@@ -38,10 +38,10 @@ pub(crate) struct BreakingArgs {
     /// Print a JSON object
     #[arg(long)]
     json: bool,
-    /// A folder that is searched by `#include` of both files; may be repeated
+    /// A folder that `#include` of both files searches; may be repeated
     #[arg(short = 'I', long, value_name = "FOLDER")]
     include: Vec<PathBuf>,
-    /// A folder that is searched by `#include` of the old file before those of `-I`; may be repeated
+    /// A folder that `#include` of the old file searches before the folders of `-I`; may be repeated
     #[arg(long, value_name = "FOLDER")]
     old_include: Vec<PathBuf>,
     /// Define a macro for both files, with the value 1 by default; may be repeated
@@ -52,11 +52,11 @@ pub(crate) struct BreakingArgs {
 /// The class of the reported changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ClassFilter {
-    /// Changes that prevent communication between old and new programs
+    /// Changes after which old and new programs cannot communicate correctly
     Wire,
     /// Other changes after which Rust code for the old IDL does not compile
     Rust,
-    /// All of these changes
+    /// The changes of both classes
     All,
 }
 
@@ -73,7 +73,7 @@ impl ClassFilter {
 fn parse_rule(text: &str) -> Result<String, String> {
     match rules::RULES.iter().any(|rule| rule.id == text) {
         true => Ok(text.to_owned()),
-        false => Err(format!("there is no rule `{text}`; `idlc breaking --help` lists the rules")),
+        false => Err(format!("there is no rule `{text}`; `breaking --help` lists the rules")),
     }
 }
 
@@ -114,7 +114,7 @@ fn compile_file(
     compile(&input, &input.files, messages)
 }
 
-/// Formats one line for each change. The first change of each rule has an explanation.
+/// Formats one line for each change. The reason of a rule follows its first change.
 fn as_text(changes: &[Change]) -> String {
     let mut explained: Vec<&str> = Vec::new();
     let mut text = String::new();

@@ -203,7 +203,6 @@ mod tests {
         text
     }
 
-    /// Appends a text as indented lines of limited width.
     fn push_wrapped(to: &mut String, text: &str) {
         let mut width = 0;
         for word in text.split(' ') {

@@ -7,7 +7,7 @@ use idl_compiler::model::{Annotations, DefId, DefKind, Type, TypeId};
 pub(super) enum Difference {
     /// The encodings are equal.
     None,
-    /// Only a bound differs.
+    /// Only the bound of a string, sequence or map differs.
     Bound,
     /// The types differ in more than a bound.
     Type,
@@ -15,7 +15,7 @@ pub(super) enum Difference {
 
 impl Difference {
     /// Returns the larger difference.
-    fn and(self, other: Difference) -> Difference {
+    fn max(self, other: Difference) -> Difference {
         match (self, other) {
             (Difference::Type, _) | (_, Difference::Type) => Difference::Type,
             (Difference::Bound, _) | (_, Difference::Bound) => Difference::Bound,
@@ -23,18 +23,20 @@ impl Difference {
         }
     }
 
+    /// Returns `difference` if `differs` is true, or else `None`.
     fn new(differs: bool, difference: Difference) -> Difference {
         if differs { difference } else { Difference::None }
     }
 }
 
+/// The models of the old and of the new IDL.
 #[derive(Clone, Copy)]
-pub(super) struct Pair<'m> {
+pub(super) struct ModelPair<'m> {
     pub(super) old: &'m Model,
     pub(super) new: &'m Model,
 }
 
-impl Pair<'_> {
+impl ModelPair<'_> {
     /// Returns the difference between the encodings of two types. Definitions with the same name or
     /// repository id count as equal, because their differences are reported for the definitions themselves.
     pub(super) fn difference(&self, old: TypeId, new: TypeId) -> Difference {
@@ -47,20 +49,21 @@ impl Pair<'_> {
         match (self.old.stripped(old), self.new.stripped(new)) {
             (Type::String(a), Type::String(b)) | (Type::WString(a), Type::WString(b)) => bound(a, b),
             (Type::Sequence { element: a, bound: m }, Type::Sequence { element: b, bound: n }) => {
-                bound(m, n).and(self.difference(*a, *b))
+                bound(m, n).max(self.difference(*a, *b))
             }
             (Type::Array { element: a, dims: m }, Type::Array { element: b, dims: n }) => {
-                Difference::new(m != n, Difference::Type).and(self.difference(*a, *b))
+                Difference::new(m != n, Difference::Type).max(self.difference(*a, *b))
             }
             (Type::Map { key: k, value: a, bound: m }, Type::Map { key: l, value: b, bound: n }) => {
-                bound(m, n).and(self.difference(*k, *l)).and(self.difference(*a, *b))
+                bound(m, n).max(self.difference(*k, *l)).max(self.difference(*a, *b))
             }
             (Type::Named(a), Type::Named(b)) => Difference::new(!self.is_same(*a, *b), Difference::Type),
             (a, b) => Difference::new(a != b, Difference::Type),
         }
     }
 
-    /// Returns whether the two definitions are versions of the same definition.
+    /// Returns whether the two definitions are versions of the same definition: they have the same scoped
+    /// name, or the same repository id and neither is a typedef.
     pub(super) fn is_same(&self, old: DefId, new: DefId) -> bool {
         let (a, b) = (self.old.def(old), self.new.def(new));
         let is_alias = |kind: &DefKind| matches!(kind, DefKind::Typedef(_));
@@ -69,6 +72,7 @@ impl Pair<'_> {
         same_name || same_id
     }
 
+    /// Returns whether the annotations limit the values of two types to different ranges.
     pub(super) fn range_differs(&self, old: (&Annotations, TypeId), new: (&Annotations, TypeId)) -> bool {
         let text = |bounds: Option<idl_compiler::model::Bounds>| bounds.map(|bounds| format!("{bounds:?}"));
         text(self.old.bounds(old.0, old.1)) != text(self.new.bounds(new.0, new.1))

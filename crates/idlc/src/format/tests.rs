@@ -63,8 +63,7 @@ fn line_ends_are_kept() {
     assert_formatted("", "");
 }
 
-/// Formats all IDL files in this repository, including incorrect ones, and those of omniORB if it is
-/// installed.
+/// Formats all IDL files in this repository, even incorrect ones, and those of omniORB if it is installed.
 #[test]
 fn formatting_loses_no_token_and_is_idempotent() {
     let mut folders =
@@ -77,9 +76,9 @@ fn formatting_loses_no_token_and_is_idempotent() {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "idl") {
                 let Ok(text) = fs::read_to_string(&path) else { continue };
-                let Ok(before) = pieces(&text) else { continue };
-                let out = Layout::default().format(&before);
-                assert!(is_equal(&before, &pieces(&out).unwrap()), "{}\n{out}", path.display());
+                let Ok(before) = split_pieces(&text) else { continue };
+                let out = Formatter::default().format(&before);
+                assert!(is_equal(&before, &split_pieces(&out).unwrap()), "{}\n{out}", path.display());
                 assert_eq!(formatted(&out).unwrap(), out, "{}", path.display());
                 file_count += 1;
             }

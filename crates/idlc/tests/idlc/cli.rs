@@ -155,7 +155,7 @@ fn options_that_fit_nothing_are_errors() {
     let run = idlc(folder.path(), &[&["rust", "-I", "inc", "bank.idl"][..], &args].concat(), "");
     assert_eq!((run.code, run.err.as_str()), (0, ""));
     let rust: String = run.out.split_whitespace().collect();
-    for part in ["Uses::new(\"Bank::Row\",5", "pubfnrow_uses()", "__private::v1::interpreted("] {
+    for part in ["Uses::new(\"Bank::Row\",5", "pubfnrow_uses()", "__private::v1::read_interpreted("] {
         assert!(rust.contains(part), "{part}\n{}", run.out);
     }
     let args = ["--interpretive=Bank", "--adaptive", "Bank::Account=5", "--adaptive", "*=0", "--uses", "1"];

@@ -241,7 +241,7 @@ const CATEGORIES: &[(&str, &str, &str)] = &[
     ("identifier with two leading underscores", "bad_identifier", "bad-identifier"),
     // Names
     ("redefinition", "redefinition", "redefinition"),
-    ("names that differ in case only", "case_collision", "case-collision"),
+    ("names that differ only in case", "case_collision", "case-collision"),
     ("use spelled in other case", "case_mismatch", "case-mismatch"),
     ("collision with a keyword", "keyword_collision", "keyword-collision"),
     ("used, then defined", "use_then_define", "use-then-define"),

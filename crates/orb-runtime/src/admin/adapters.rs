@@ -1,4 +1,4 @@
-//! The POAs of an ORB, as JSON.
+//! Describes the POAs of an ORB in JSON.
 
 use std::sync::Arc;
 
@@ -8,10 +8,11 @@ use crate::poa::{PoaManagerState, Policies};
 use crate::runtime::Shared;
 use crate::servant::poa_gate::PoaGate;
 
-/// At most this number of POAs are listed, because peers can make adapter activators create any number.
+/// The maximum number of POAs that are listed. Peers can make adapter activators create any number of POAs.
 const MAX_ADAPTERS: usize = 256;
 
-/// Returns the first POAs, parents before children, siblings by name, and whether there are more.
+/// Returns descriptions of the POAs, and whether there are more. Children follow their parents, sorted by
+/// name.
 pub(crate) fn adapters(core: &Shared) -> (Vec<Value>, bool) {
     let adapter = core.adapter();
     let (mut listed, mut remaining) = (Vec::new(), vec![(Vec::new(), Arc::clone(adapter.root()))]);

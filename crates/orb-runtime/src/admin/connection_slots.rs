@@ -11,7 +11,7 @@ use crate::lock::lock;
 #[derive(Debug)]
 pub(crate) struct ConnectionSlots {
     max_connections: usize,
-    /// In the order in which the connections were opened.
+    /// The slots in use, in the order in which their connections were opened.
     taken: Mutex<VecDeque<Arc<SlotState>>>,
 }
 
@@ -32,7 +32,7 @@ impl ConnectionSlots {
         Arc::new(Self { max_connections, taken: Mutex::default() })
     }
 
-    /// Takes a free slot, or evicts the oldest connection without a complete request head.
+    /// Takes a free slot, or that of the oldest connection without a complete request head, which is evicted.
     pub(crate) fn acquire(self: &Arc<Self>) -> Option<ConnectionSlot> {
         let mut taken = lock(&self.taken);
         if taken.len() >= self.max_connections {
@@ -75,7 +75,7 @@ mod tests {
             |slot: &ConnectionSlot| lock(&slots.taken).iter().any(|state| Arc::ptr_eq(state, &slot.state));
         assert!(is_open(&first) && !is_open(&second) && is_open(&third));
         third.set_request_received();
-        assert!(slots.acquire().is_none(), "both have sent a request");
+        assert!(slots.acquire().is_none(), "both connections have sent a request");
         drop(first);
         assert!(slots.acquire().is_some());
     }

@@ -1,6 +1,6 @@
-//! The history of the last ten minutes, for the charts of the page.
+//! The history of the last ten minutes, for the charts of the admin endpoint's page.
 //!
-//! The task of the admin endpoint takes a sample every [`INTERVAL`]. An idle endpoint has no other timer.
+//! The task of the endpoint takes a sample in each [`SAMPLE_INTERVAL`].
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use crate::runtime::Shared;
 use crate::telemetry::operation_stats::{OperationStats, Side, Totals};
 
-pub(crate) const INTERVAL: Duration = Duration::from_secs(5);
-/// The maximum number of samples: those of ten minutes, in about 10 KiB.
+pub(crate) const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
+/// The maximum number of samples. They cover ten minutes, and occupy about 10 KiB.
 const MAX_SAMPLES: usize = 120;
 
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ struct Counters {
     sent_bytes: u64,
 }
 
-/// The changes from the previous sample to this one.
+/// The changes since the previous sample.
 #[derive(Debug)]
 struct Sample {
     /// The uptime of the ORB at which the sample was taken.
@@ -50,7 +50,7 @@ struct FinishedCalls {
 }
 
 impl History {
-    /// Takes a sample. The first one includes all calls since the start of the ORB.
+    /// Takes a sample. The first sample includes all calls since the start of the ORB.
     pub(crate) fn take_sample(&mut self, core: &Shared) {
         let Some(calls) = core.calls() else { return };
         let now = core.counter_snapshot();
@@ -83,7 +83,7 @@ impl History {
         });
     }
 
-    /// Returns columns with one value for each sample, oldest first: the changes since the previous one.
+    /// Returns columns with one value for each sample, the oldest first.
     pub(crate) fn json(&self) -> Value {
         let column = |value: fn(&Sample) -> Value| self.samples.iter().map(value).collect::<Vec<_>>();
         json!({
@@ -108,7 +108,7 @@ impl History {
 
 impl FinishedCalls {
     fn between(before: &Totals, now: &Totals) -> Self {
-        let counts = now.counts.since(&before.counts);
+        let counts = now.latencies.since(&before.latencies);
         Self {
             calls: counts.total(),
             failures: now.failures.saturating_sub(before.failures),
@@ -122,12 +122,12 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::telemetry::operation_stats::{CallEnd, Tally};
+    use crate::telemetry::operation_stats::{CallEnd, CountedCall};
 
     fn call(calls: &Arc<OperationStats>, side: Side, ending: CallEnd) {
-        let tally = Tally::begin(calls, side, "I", "op");
-        tally.set_end(ending);
-        tally.count();
+        let counted_call = CountedCall::begin(calls, side, "I", "op");
+        counted_call.set_end(ending);
+        counted_call.count();
     }
 
     #[test]
@@ -161,12 +161,12 @@ mod tests {
     fn only_the_last_ten_minutes_are_kept() {
         let (mut history, calls) = (History::default(), OperationStats::default());
         for at in 1..=125_u32 {
-            history.add(INTERVAL * at, &calls, 0, (0, 0));
+            history.add(SAMPLE_INTERVAL * at, &calls, 0, (0, 0));
         }
         let json = history.json();
         assert_eq!(json["at_ms"].as_array().unwrap().len(), MAX_SAMPLES);
         assert_eq!(json["since_ms"], 25_000, "the time of the newest dropped sample");
         assert_eq!(json["at_ms"][0], 30_000);
-        assert_eq!(INTERVAL * u32::try_from(MAX_SAMPLES).unwrap(), Duration::from_secs(600));
+        assert_eq!(SAMPLE_INTERVAL * u32::try_from(MAX_SAMPLES).unwrap(), Duration::from_secs(600));
     }
 }

@@ -1,6 +1,6 @@
-//! The admin endpoint of an ORB: its state over HTTP (feature `admin`).
+//! The admin endpoint of an ORB, which shows its state over HTTP (feature `admin`).
 //!
-//! [`OrbBuilder::admin`](crate::OrbBuilder::admin) enables it on a loopback address,
+//! [`OrbBuilder::admin`](crate::OrbBuilder::admin) enables the endpoint on a loopback address, and
 //! `OrbBuilder::admin_unprotected` on any address. It is read-only:
 //!
 //! | path | answer |
@@ -8,21 +8,21 @@
 //! | `/` | a page for browsers, updated once a second; it loads nothing from other hosts |
 //! | `/status.json` | the data of that page and of `zorb top`, with a history of ten minutes |
 //! | `/metrics` | the metrics for Prometheus, text format 0.0.4 |
-//! | `/health` | 200 while the ORB exists, 503 with a line for each problem that a check finds ([`Orb::add_health_check`](crate::Orb::add_health_check)) |
+//! | `/health` | 200, or 503 with a line for each problem that a check reports ([`Orb::add_health_check`](crate::Orb::add_health_check)) |
 //! | `/ready` | 200 while the ORB serves requests; 503 while it holds them (`OrbBuilder::start_paused`) or shuts down |
 //!
-//! The methods are GET and HEAD. A request whose `Host` is a name other than `localhost` is refused with 403.
-//! This protects against DNS rebinding. The same applies to the authority of an absolute URI. A request with
-//! several `Host` fields is refused with 400.
+//! Only the methods GET and HEAD are accepted. A request is refused with 403 if it has no `Host` field, or if
+//! that field or the authority of an absolute URI is a name other than `localhost`. This protects against DNS
+//! rebinding. A request with several `Host` fields is refused with 400.
 //!
-//! At most 16 connections are served concurrently. Each is closed after its response. It has 5 s for its
-//! request and 10 s in total. If all slots are taken, a new connection evicts the oldest one that has not
-//! sent a complete request head. If there is no such connection, the new connection is closed at once.
+//! At most 16 connections are served concurrently. Each is closed after one response. It must send its
+//! request within 5 s, and is closed after 10 s in any case. If all slots are taken, a new connection evicts
+//! the oldest one that has not sent a complete request head. If there is none, the new one is closed.
 
 mod adapters;
 mod connection_slots;
 mod history;
-mod snapshot;
+mod state;
 mod status;
 mod text;
 
@@ -49,10 +49,10 @@ const MAX_CONNECTIONS: usize = 16;
 const REQUEST_HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_HEAD_BYTES: usize = 8 * 1024;
-/// The delay before the next `accept` after one has failed, because the process has no free file descriptors.
+/// The delay before `accept` is called again after a failure, for example because no file descriptor is free.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// Allows only resources of this endpoint, and no embedding in frames.
+/// Permits only resources of this endpoint, and prevents embedding of its page in frames.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
 
@@ -62,7 +62,7 @@ pub(crate) struct AdminListener {
 }
 
 impl AdminConfig {
-    /// Opens the listener. Fails if the address is malformed, in use, or not a loopback address.
+    /// Opens the listener. Fails if the address is malformed, in use, or not permitted (`admin_unprotected`).
     pub(crate) fn open(&self) -> Result<AdminListener, BuildError> {
         let endpoint = || format!("{} (OrbBuilder::admin)", self.address);
         let refused = |source| BuildError::Listen { endpoint: endpoint(), source };
@@ -84,7 +84,8 @@ impl AdminListener {
         let served = Arc::downgrade(core);
         core.spawn_until_closed(async move {
             let slots = ConnectionSlots::new(MAX_CONNECTIONS);
-            let mut samples = tokio::time::interval_at(Instant::now() + history::INTERVAL, history::INTERVAL);
+            let mut samples =
+                tokio::time::interval_at(Instant::now() + history::SAMPLE_INTERVAL, history::SAMPLE_INTERVAL);
             samples.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
                 let accepted = tokio::select! {
@@ -119,7 +120,7 @@ impl AdminListener {
 async fn serve_connection(core: Weak<Shared>, stream: TcpStream, slot: &ConnectionSlot) {
     let answer = service_fn(|request: Request<Incoming>| {
         slot.set_request_received();
-        let orb_dropped = || plain(StatusCode::SERVICE_UNAVAILABLE, "the ORB has been dropped\n");
+        let orb_dropped = || text_response(StatusCode::SERVICE_UNAVAILABLE, "the ORB has been dropped\n");
         let answer = core.upgrade().map_or_else(orb_dropped, |core| answer(&core, &request));
         async move { Ok::<_, Infallible>(answer) }
     });
@@ -137,43 +138,46 @@ async fn serve_connection(core: Weak<Shared>, stream: TcpStream, slot: &Connecti
 
 fn answer<B>(core: &Shared, request: &Request<B>) -> Response<String> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are allowed\n");
+        let mut response = text_response(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are allowed\n");
         response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
         return response;
     }
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let (host, second) = (hosts.next(), hosts.next());
     if second.is_some() {
-        return plain(StatusCode::BAD_REQUEST, "the request has several Host fields\n");
+        return text_response(StatusCode::BAD_REQUEST, "the request has several Host fields\n");
     }
     // An absolute URI names a host in addition to the `Host` field.
     let authority = request.uri().authority().map(Authority::as_str);
-    if !host.is_some_and(names_an_address) || !authority.is_none_or(is_address) {
-        return plain(StatusCode::FORBIDDEN, "the host must be an IP address or localhost\n");
+    if !host.is_some_and(is_allowed_host_field) || !authority.is_none_or(is_allowed_host) {
+        return text_response(StatusCode::FORBIDDEN, "the host must be an IP address or localhost\n");
     }
     match request.uri().path() {
-        "/" => typed("text/html; charset=utf-8", include_str!("page.html").to_owned()),
-        "/page.js" => typed("text/javascript; charset=utf-8", include_str!("page.js").to_owned()),
-        "/history.js" => typed("text/javascript; charset=utf-8", include_str!("history.js").to_owned()),
-        "/page.css" => typed("text/css; charset=utf-8", include_str!("page.css").to_owned()),
-        "/status.json" => typed("application/json", status::status(core).to_string()),
-        "/metrics" => typed("text/plain; version=0.0.4; charset=utf-8", text::metrics(core)),
+        "/" => response("text/html; charset=utf-8", include_str!("page.html").to_owned()),
+        "/page.js" => response("text/javascript; charset=utf-8", include_str!("page.js").to_owned()),
+        "/history.js" => response("text/javascript; charset=utf-8", include_str!("history.js").to_owned()),
+        "/page.css" => response("text/css; charset=utf-8", include_str!("page.css").to_owned()),
+        "/status.json" => response("application/json", status::status(core).to_string()),
+        "/metrics" => response("text/plain; version=0.0.4; charset=utf-8", text::metrics(core)),
         "/health" => match core.admin().problems() {
-            problems if problems.is_empty() => plain(StatusCode::OK, "healthy\n"),
-            problems => plain(StatusCode::SERVICE_UNAVAILABLE, &(problems.join("\n") + "\n")),
+            problems if problems.is_empty() => text_response(StatusCode::OK, "healthy\n"),
+            problems => text_response(StatusCode::SERVICE_UNAVAILABLE, &(problems.join("\n") + "\n")),
         },
-        "/ready" if core.is_ready() => plain(StatusCode::OK, "ready\n"),
-        "/ready" => plain(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
-        _ => plain(StatusCode::NOT_FOUND, "the paths are /, /status.json, /metrics, /health and /ready\n"),
+        "/ready" if core.is_ready() => text_response(StatusCode::OK, "ready\n"),
+        "/ready" => text_response(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
+        _ => text_response(
+            StatusCode::NOT_FOUND,
+            "the paths are /, /status.json, /metrics, /health and /ready\n",
+        ),
     }
 }
 
-/// DNS rebinding can point any name to this machine, except `localhost`.
-fn names_an_address(host: &HeaderValue) -> bool {
-    host.to_str().is_ok_and(is_address)
+/// Returns whether a `Host` field is an IP address or `localhost`. DNS rebinding can abuse other names.
+fn is_allowed_host_field(host: &HeaderValue) -> bool {
+    host.to_str().is_ok_and(is_allowed_host)
 }
 
-fn is_address(host: &str) -> bool {
+fn is_allowed_host(host: &str) -> bool {
     if let Some(rest) = host.strip_prefix('[') {
         let Some((address, port)) = rest.split_once(']') else { return false };
         let port = port.is_empty() || port.strip_prefix(':').is_some_and(is_port);
@@ -187,13 +191,13 @@ fn is_port(text: &str) -> bool {
     text.bytes().all(|digit| digit.is_ascii_digit()) && text.parse::<u16>().is_ok()
 }
 
-fn plain(status: StatusCode, text: &str) -> Response<String> {
-    let mut response = typed("text/plain; charset=utf-8", text.to_owned());
+fn text_response(status: StatusCode, text: &str) -> Response<String> {
+    let mut response = response("text/plain; charset=utf-8", text.to_owned());
     *response.status_mut() = status;
     response
 }
 
-fn typed(kind: &'static str, body: String) -> Response<String> {
+fn response(kind: &'static str, body: String) -> Response<String> {
     let mut response = Response::new(body);
     for (name, value) in [
         (header::CONTENT_TYPE, kind),
@@ -214,7 +218,7 @@ mod tests {
 
     #[test]
     fn hosts_are_addresses_or_localhost() {
-        let good = |host: &str| names_an_address(&HeaderValue::from_str(host).unwrap());
+        let good = |host: &str| is_allowed_host_field(&HeaderValue::from_str(host).unwrap());
         for host in
             ["127.0.0.1", "127.0.0.1:80", "localhost:9", "LocalHost", "[::1]", "[::1]:80", "10.0.0.1:1"]
         {
@@ -235,6 +239,6 @@ mod tests {
         ] {
             assert!(!good(host), "{host}");
         }
-        assert!(!names_an_address(&HeaderValue::from_bytes(b"\xff").unwrap()));
+        assert!(!is_allowed_host_field(&HeaderValue::from_bytes(b"\xff").unwrap()));
     }
 }

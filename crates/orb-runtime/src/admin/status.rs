@@ -1,4 +1,4 @@
-//! The state of an ORB, as JSON.
+//! Describes the state of an ORB in JSON.
 
 use std::time::UNIX_EPOCH;
 
@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 use crate::admin::adapters::adapters;
 use crate::metrics::CounterSnapshot;
 use crate::runtime::Shared;
-use crate::telemetry::latency::{BUCKETS, bound_us};
+use crate::telemetry::latency::{BUCKETS, upper_bound_us};
 use crate::telemetry::operation_stats::Side;
 
-const MAX_CONNECTIONS: usize = 100;
+const MAX_LISTED_CONNECTIONS: usize = 100;
 
-/// Returns the document that the page and `zorb top` show.
+/// Returns the document that the page of the admin endpoint and `zorb top` show.
 pub(crate) fn status(core: &Shared) -> Value {
     let CounterSnapshot { stats, pool, transport, objects, failed_oneways, .. } = core.counter_snapshot();
-    let mut open = core.links.open();
+    let mut open = core.connections.open();
     let count = open.len();
     open.sort_by_cached_key(|link| link.peer().to_string());
-    open.truncate(MAX_CONNECTIONS);
+    open.truncate(MAX_LISTED_CONNECTIONS);
     let connections: Vec<_> = open
         .iter()
         .map(|link| {
@@ -36,7 +36,7 @@ pub(crate) fn status(core: &Shared) -> Value {
         .collect();
     let limits: serde_json::Map<String, Value> = Limit::ALL
         .iter()
-        .map(|limit| (limit.name().to_owned(), stats.limits.of(*limit)))
+        .map(|limit| (limit.name().to_owned(), stats.limit_hits.of(*limit)))
         .filter(|(_, hits)| *hits > 0)
         .map(|(name, hits)| (name, hits.into()))
         .collect();
@@ -52,12 +52,12 @@ pub(crate) fn status(core: &Shared) -> Value {
                     "failures": row.failures,
                     "micros": row.total_nanos / 1000,
                     "max_us": row.longest_nanos as f64 / 1e3,
-                    "buckets": row.counts.nonempty().collect::<Vec<_>>(),
+                    "buckets": row.latencies.nonempty_buckets().collect::<Vec<_>>(),
                 })
             })
             .collect()
     };
-    let bounds: Vec<f64> = (0..BUCKETS).map(bound_us).collect();
+    let bounds: Vec<f64> = (0..BUCKETS).map(upper_bound_us).collect();
     let endpoints = core.endpoints.iter().filter(|endpoint| !endpoint.is_placeholder());
     let (adapters, more_adapters) = adapters(core);
     let history = core.admin().history().json();
@@ -79,7 +79,7 @@ pub(crate) fn status(core: &Shared) -> Value {
             "sent": stats.messages_out,
             "received_bytes": stats.bytes_in,
             "sent_bytes": stats.bytes_out,
-            "refused": stats.refused,
+            "refused": stats.requests_refused,
             "failed_oneways": failed_oneways,
         },
         "pool": {

@@ -1,14 +1,14 @@
-//! The metrics of an ORB in the format of Prometheus.
+//! Writes the metrics of an ORB in the text format of Prometheus.
 
 use std::fmt::{self, Display, Write as _};
 
 use giop_proto::Limit;
 
-use crate::metrics::{LIMIT_HITS, METRICS};
+use crate::metrics::{LIMIT_HITS_HELP, LIMIT_HITS_NAME, METRICS};
 use crate::runtime::Shared;
 use crate::telemetry::operation_stats::{RowSnapshot, Side};
 
-/// Returns the exported metrics and the calls of each operation, in version 0.0.4 of the text format.
+/// Returns the metrics of the ORB and of the calls of each operation, in version 0.0.4 of the format.
 pub(crate) fn metrics(core: &Shared) -> String {
     let mut page = Page(String::with_capacity(8 * 1024));
     let now = core.counter_snapshot();
@@ -16,10 +16,9 @@ pub(crate) fn metrics(core: &Shared) -> String {
         page.head(metric.name, metric.help, if metric.is_gauge { "gauge" } else { "counter" });
         page.line(metric.name, &[], metric.value(&now));
     }
-    let (hits, help) = LIMIT_HITS;
-    page.head(hits, help, "counter");
+    page.head(LIMIT_HITS_NAME, LIMIT_HITS_HELP, "counter");
     for limit in Limit::ALL {
-        page.line(hits, &[("limit", limit.name())], now.stats.limits.of(*limit));
+        page.line(LIMIT_HITS_NAME, &[("limit", limit.name())], now.stats.limit_hits.of(*limit));
     }
     if let Some(calls) = core.calls() {
         let all = [(Side::Served, "served"), (Side::Made, "made")]
@@ -78,7 +77,7 @@ impl Page {
                     let labels = [side, interface, operation, ("le", bound)];
                     self.line("zorb_call_duration_seconds_bucket", &labels, sum);
                 };
-                for (bound, sum) in row.counts.by_octave() {
+                for (bound, sum) in row.latencies.cumulative_by_octave() {
                     bucket(&(bound / 1e6).to_string(), sum);
                 }
                 bucket("+Inf", row.calls);
@@ -94,7 +93,7 @@ fn labels<'a>(side: &'a str, row: &'a RowSnapshot) -> [(&'a str, &'a str); 3] {
     [("side", side), ("interface", &row.interface), ("operation", &row.operation)]
 }
 
-/// Displays a label's value with escapes, because names of operations come from peers.
+/// Formats the value of a label with escapes, because names of operations come from peers.
 struct Escaped<'a>(&'a str);
 
 impl Display for Escaped<'_> {

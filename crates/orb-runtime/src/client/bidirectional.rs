@@ -1,4 +1,4 @@
-//! Callbacks to clients over the connections that they opened ("Bi-directional IIOP"), on both sides.
+//! Callbacks to clients over connections that they have opened ("Bi-directional IIOP"), on both sides.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -14,12 +14,13 @@ use crate::connection::SharedConnection;
 use crate::endpoint::{Endpoint, Route};
 use crate::runtime::Shared;
 
+/// The minimum number of addresses at which those without a connection are removed.
 const MIN_CLEANUP_SIZE: usize = 4096;
 
-/// An idle timeout that never expires in practice: ten years.
+/// An idle timeout of ten years, which never expires in practice.
 const NO_IDLE_TIMEOUT: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
-/// Idle time before the first TCP keepalive probe, and between probes.
+/// The idle time before the first TCP keepalive probe, and the interval between probes.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The connections over which clients are called back, by the address that the client announced.
@@ -31,12 +32,12 @@ pub(crate) struct Bidirectional {
 #[derive(Debug, Default)]
 struct BidirRoutes {
     by_point: HashMap<ListenPoint, BidirRoute>,
-    /// The number of addresses at which those without a connection are removed.
+    /// The number of addresses at which those without a connection are removed next.
     cleanup_size: usize,
 }
 
-/// The connection of an address. The entry remains after the connection has ended: calls to the address must
-/// fail then, instead of opening a new connection.
+/// The connection of an address. The entry remains after the connection has ended, because calls to the
+/// address must then fail, rather than open a new connection.
 #[derive(Debug)]
 struct BidirRoute {
     link: Weak<SharedConnection>,
@@ -75,13 +76,13 @@ impl Bidirectional {
 }
 
 impl Shared {
-    /// Returns whether this ORB offers callbacks to servers that it calls in this GIOP version.
+    /// Returns whether this ORB permits callbacks from servers that it calls in this GIOP version.
     pub(crate) fn offers_bidirectional(&self, version: Version) -> bool {
         let offers = self.config.client.offers_bidirectional || self.adapter().has_bidirectional();
         offers && version >= Version::V1_2
     }
 
-    /// Returns the service context that offers callbacks. It is sent with the first requests of a connection.
+    /// Returns the service context that permits callbacks, for the first requests of a connection.
     pub(crate) fn bidirectional_context(&self) -> Result<ServiceContext, EncodeError> {
         let points = self.endpoints.iter().filter_map(|endpoint| match endpoint {
             Endpoint::Iiop { host, port } | Endpoint::Ssl { host, port } => {
@@ -107,12 +108,12 @@ impl Shared {
     }
 
     /// Lets the operating system end the connection if the peer's host acknowledges or accepts nothing for
-    /// `Limits::write_timeout`. Otherwise the system would retransmit to an unreachable host for about 15
-    /// minutes, and each call over that connection would run into its deadline.
+    /// `Limits::write_timeout`. By default, the system retransmits to an unreachable host for about 15
+    /// minutes, and all calls over the connection time out.
     pub(crate) fn set_user_timeout(&self, socket: &SockRef<'_>) {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         {
-            // An error is ignored, because without this option the system only waits longer.
+            // Ignore an error, because without this option the system only waits longer.
             let _ = rustix::net::sockopt::set_tcp_user_timeout(
                 &**socket,
                 user_timeout(self.config.limits.write_timeout),
@@ -126,8 +127,8 @@ impl Shared {
         self.config.server.bidirectional.0.is_some()
     }
 
-    /// Registers the addresses that a client announced on its connection, if the rule allows them. An address
-    /// that belongs to another open connection is skipped.
+    /// Registers the addresses that a client has announced on its connection, if the callback rule allows
+    /// them. Skips an address that belongs to another open connection.
     #[cold]
     pub(crate) fn accept_listen_points(&self, link: &Arc<SharedConnection>) {
         let CallbackRule(Some(allows)) = &self.config.server.bidirectional else { return };
@@ -141,9 +142,9 @@ impl Shared {
         }
     }
 
-    /// Returns the connection over which a client wants its objects at this route to be called. `None` means
-    /// that no client has announced an address of the route, so a connection must be opened.
-    /// Fails with TRANSIENT if the connection of the client has ended.
+    /// Returns the connection of the client that has announced an address of this route, so that its objects
+    /// are called over this connection. Returns `None` if a new connection must be opened. Fails with
+    /// TRANSIENT if the connection of the client has ended.
     pub(crate) fn callback_connection(
         &self,
         route: &Route,
@@ -177,8 +178,8 @@ impl Shared {
     }
 }
 
-/// Returns a timeout in milliseconds for TCP_USER_TIMEOUT. The maximum is that of an `int`, about 24 days.
-/// The minimum is 1, because 0 means the system's default.
+/// Returns a timeout in milliseconds for TCP_USER_TIMEOUT. The maximum is that of an `int` (about 24 days),
+/// and the minimum is 1, because 0 means the system's default.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn user_timeout(limit: Duration) -> u32 {
     limit.as_millis().clamp(1, i32::MAX as u128) as u32
@@ -195,7 +196,7 @@ mod tests {
     fn keepalive_is_enabled_with_its_interval() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        Orb::builder().parts.core(Vec::new()).enable_keepalive(&SockRef::from(&stream)).unwrap();
+        Orb::builder().parts.build_core(Vec::new()).enable_keepalive(&SockRef::from(&stream)).unwrap();
         let socket = SockRef::from(&stream);
         assert!(socket.keepalive().unwrap());
         assert_eq!(socket.tcp_keepalive_time().unwrap(), KEEPALIVE_INTERVAL);
@@ -211,7 +212,11 @@ mod tests {
         {
             let mut limits = giop_proto::Limits::default();
             limits.write_timeout = limit;
-            Orb::builder().limits(limits).parts.core(Vec::new()).set_user_timeout(&SockRef::from(&stream));
+            Orb::builder()
+                .limits(limits)
+                .parts
+                .build_core(Vec::new())
+                .set_user_timeout(&SockRef::from(&stream));
             assert_eq!(rustix::net::sockopt::tcp_user_timeout(&stream).unwrap(), timeout_ms);
         }
     }

@@ -1,4 +1,4 @@
-//! Binding: finds or opens the connection for a reference.
+//! Binds references: finds or opens the connection for their calls.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -14,7 +14,7 @@ use giop_codec::ior::{ComponentTag, IiopProfile, RebindMode, TaggedComponent};
 
 use crate::client::dial;
 use crate::client::dialer::unreachable;
-use crate::connection::exclusive::{Lease, Target};
+use crate::connection::exclusive::{ConnectionTarget, Lease};
 use crate::connection::{AddressingMode, Binding, SharedConnection};
 use crate::endpoint::{Endpoint, Route};
 use crate::reference::{ObjectRef, RequiredForm};
@@ -47,9 +47,9 @@ impl FoundConnection {
 }
 
 impl ObjectRef {
-    /// Returns the connection for a call: that of the last call if it is still usable, otherwise another
-    /// shared connection or a new one. `deadline` is evaluated only in the second case. That case is boxed,
-    /// so that the futures of calls, which are moved before they are polled, stay small.
+    /// Returns the connection of the last call if it still exists, or else another shared connection or a new
+    /// one. Only the second case evaluates `deadline`. Its future is boxed, because the futures of calls are
+    /// moved before they are polled and should therefore be small.
     #[inline]
     pub(crate) async fn bind_shared(
         &self,
@@ -68,8 +68,8 @@ impl ObjectRef {
         Box::pin(self.rebind(deadline())).await
     }
 
-    /// Returns an error for a message to an object whose etherealization waits for the current request. The
-    /// message would wait for the etherealization, and therefore deadlock.
+    /// Fails if the etherealization of the object waits for the current request. A message to the object
+    /// would wait for the etherealization, so both would wait forever.
     #[cold]
     fn check_for_deadlock(&self, key: &[u8]) -> Result<(), SystemException> {
         if etherealizing_in_caller(self.orb(), key).is_none() {
@@ -80,7 +80,7 @@ impl ObjectRef {
         ))
     }
 
-    /// Returns a connection that no other call uses until the lease is dropped.
+    /// Returns a connection that no other call uses until its lease is dropped.
     #[cold]
     pub(crate) async fn bind_exclusive(
         &self,
@@ -105,8 +105,8 @@ impl ObjectRef {
         Ok(SharedBinding { binding, link: Arc::clone(found.link()) })
     }
 
-    /// Tries the profiles in order, with all addresses of each: see [`dial`]. Each of the remaining profiles
-    /// gets an equal share of the remaining time.
+    /// Tries the profiles in their order, each with all of its addresses: see [`dial`]. The remaining time is
+    /// divided equally among the remaining profiles.
     async fn find_connection(&self, deadline: Option<Instant>, exclusive: bool) -> FoundBinding {
         if self.orb().refuses_calls() {
             return Err(crate::errors::orb_shut_down());
@@ -144,42 +144,43 @@ impl ObjectRef {
         let offered = crate::quirks::usable_code_sets(profile);
         let (code_sets, context) = self.negotiated(offered.as_ref(), version)?;
         let context = context.filter(|_| offered.is_some() && version >= Version::V1_1);
-        let mut announce = Vec::from_iter(context.map(|context| context.to_service_context()).transpose()?);
-        // Do not ask for the reference over an exclusive connection: the server would answer with a forward,
+        let mut initial_contexts =
+            Vec::from_iter(context.map(|context| context.to_service_context()).transpose()?);
+        // Do not request the reference over an exclusive connection: the server would answer with a forward,
         // and not every payload can be sent again.
-        let asks = !exclusive && self.must_fetch_reference() && offered.is_none();
-        if asks {
-            announce.push(ServiceContext { id: ContextId::ZORB_REFERENCE, data: Bytes::from_static(&[0]) });
+        let requests_reference = !exclusive && self.must_fetch_reference() && offered.is_none();
+        if requests_reference {
+            initial_contexts
+                .push(ServiceContext { id: ContextId::ZORB_REFERENCE, data: Bytes::from_static(&[0]) });
         }
-        let blocks = version >= Version::V1_2
+        let sends_block_lists = version >= Version::V1_2
             && profile.component(ComponentTag::ZORB_BLOCKS).is_some_and(TaggedComponent::is_zorb_blocks);
         #[cfg(feature = "experiments")]
-        let blocks = blocks && self.orb().config.connection.deposit;
-        if blocks {
-            announce.push(BlockList::empty_context());
+        let sends_block_lists = sends_block_lists && self.orb().config.connection.deposit;
+        if sends_block_lists {
+            initial_contexts.push(BlockList::empty_context());
         }
-        let target = |endpoint| Target { endpoint, version, code_sets };
-        let targets: Vec<Target> = endpoints.iter().cloned().map(target).collect();
+        let target = |endpoint| ConnectionTarget { endpoint, version, code_sets };
+        let targets: Vec<ConnectionTarget> = endpoints.iter().cloned().map(target).collect();
         let found = match exclusive {
             true => FoundConnection::Exclusive(self.orb().connect_any_exclusive(&targets, deadline).await?),
             false => FoundConnection::Shared(self.orb().connect_any(&targets, deadline).await?),
         };
-        // Check this for each binding: a shared connection may be older than the first object that can be
-        // called back.
+        // Check this for each binding, because a connection may be older than the first object for callbacks.
         if found.link().accepts_requests() {
             // Insert the offer first, because TAO reads only the first service context that it knows.
-            announce.insert(0, self.orb().bidirectional_context()?);
+            initial_contexts.insert(0, self.orb().bidirectional_context()?);
         }
-        let server_limit = crate::quirks::max_message_size(profile);
+        let server_limit = crate::quirks::max_message_bytes(profile);
         if let Some(size) = server_limit.into_iter().chain(self.options().fragment_size).min() {
             found.link().set_fragment_size(size);
         }
         let caller_contexts = self.caller_contexts(profile, found.link())?;
         let binding = Binding {
-            announce,
+            initial_contexts,
             caller_contexts,
-            blocks,
-            asks,
+            sends_block_lists,
+            requests_reference,
             ..new_binding(found.link(), profile.clone(), version, code_sets)
         };
         Ok((Arc::new(binding), found))
@@ -198,8 +199,8 @@ impl ObjectRef {
         }
     }
 
-    /// Returns the code sets for calls to a server with these `offered` code sets, and the service context
-    /// that announces the chosen ones.
+    /// Returns the code sets for calls to a server that offers `offered`, and the context that announces
+    /// them.
     fn negotiated(
         &self,
         offered: Option<&CodeSetComponentInfo>,
@@ -220,7 +221,7 @@ impl ObjectRef {
         let negotiated = negotiate(&own, offered, version);
         match negotiated.sets == code_sets {
             true => Ok((code_sets, Some(negotiated.context))),
-            // The original client sent no context, so the default code sets apply.
+            // The client of the forwarded request announced no code sets, so the default ones apply.
             _ if code_sets == CodeSets::default_for(version) => Ok((code_sets, None)),
             _ => Err(no_such_code_sets()),
         }
@@ -238,7 +239,7 @@ impl ObjectRef {
         }
     }
 
-    /// Binds to an object of this ORB that has no active servant. The ORB then sends messages to itself, so
+    /// Binds to an object of this ORB that has no active servant. The ORB sends the requests to itself, so
     /// that incarnation, servant look-up and forwards work as for remote calls.
     #[cold]
     async fn bind_to_self(&self, key: ObjectKey, deadline: Option<Instant>, exclusive: bool) -> FoundBinding {
@@ -249,18 +250,19 @@ impl ObjectRef {
         let version = self.version_for(Version::V1_2)?;
         let (code_sets, context) = self.negotiated(Some(&orb.config.connection.code_sets), version)?;
         let context = context.filter(|_| self.required_form().is_some() && version >= Version::V1_1);
-        let announce = Vec::from_iter(context.map(|context| context.to_service_context()).transpose()?);
-        let target = Target { endpoint: Endpoint::ThisOrb, version, code_sets };
+        let initial_contexts =
+            Vec::from_iter(context.map(|context| context.to_service_context()).transpose()?);
+        let target = ConnectionTarget { endpoint: Endpoint::ThisOrb, version, code_sets };
         let found = match exclusive {
             true => FoundConnection::Exclusive(orb.connect_any_exclusive(&[target], deadline).await?),
             false => FoundConnection::Shared(orb.connect(&target, deadline).await?),
         };
         let profile = IiopProfile::new("", 0, key);
-        let binding = Binding { announce, ..new_binding(found.link(), profile, version, code_sets) };
+        let binding = Binding { initial_contexts, ..new_binding(found.link(), profile, version, code_sets) };
         Ok((Arc::new(binding), found))
     }
 
-    /// Binds to an object of a client, over its connection and with the code sets negotiated for it.
+    /// Binds to an object of a client, over the client's connection and with its code sets.
     #[cold]
     fn bind_to_client(&self, profile: &IiopProfile, link: Arc<SharedConnection>) -> FoundBinding {
         let caller_contexts = self.caller_contexts(profile, &link)?;
@@ -296,7 +298,7 @@ impl ObjectRef {
     }
 }
 
-/// Returns a binding to the connection that announces nothing and does not identify the caller.
+/// Returns a binding to the connection. It announces nothing and does not identify the caller.
 fn new_binding(
     link: &Arc<SharedConnection>,
     profile: IiopProfile,
@@ -306,22 +308,22 @@ fn new_binding(
     Binding {
         link: Arc::downgrade(link),
         oneways_lost: link.oneway_loss_flag(),
-        loss_reported: AtomicBool::new(false),
+        is_loss_reported: AtomicBool::new(false),
         runtime: tokio::runtime::Handle::current().id(),
         version,
         key: profile.object_key.clone(),
-        ends_bases: crate::quirks::END_TAG_FOR_EACH_BASE.applies_to(&profile),
+        writes_base_end_tags: crate::quirks::END_TAG_FOR_EACH_BASE.applies_to(&profile),
         profile,
         code_sets,
-        announce: Vec::new(),
+        initial_contexts: Vec::new(),
         caller_contexts: Vec::new(),
-        blocks: false,
+        sends_block_lists: false,
         addressing: AddressingMode::default(),
-        asks: false,
+        requests_reference: false,
     }
 }
 
-/// The server does not support the GIOP version or the code sets of a request that is passed on as bytes.
+/// The server does not support the GIOP version or the code sets of a request that is forwarded encoded.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct IncompatibleForm(&'static str);

@@ -12,21 +12,21 @@ use crate::runtime::Shared;
 use crate::servant::current_trace;
 use crate::telemetry::context::TraceContext;
 #[cfg(feature = "admin")]
-use crate::telemetry::operation_stats::{CallEnd, Side, Tally};
+use crate::telemetry::operation_stats::{CallEnd, CountedCall, Side};
 use crate::telemetry::server::record_system_exception;
 use crate::telemetry::{RequestSpan, call_span, record_ids, spans_enabled};
 use crate::transport::Peer;
 
-/// The span of a call from its start to its outcome. Dropping it before the outcome records a cancellation.
+/// The tracing span of a call until its outcome. If it is dropped before, it records a cancellation.
 pub(crate) struct CallSpan {
     span: Span,
     context: Option<ServiceContext>,
     has_outcome: bool,
     #[cfg(feature = "admin")]
-    tally: Option<Tally>,
+    counted_call: Option<CountedCall>,
 }
 
-/// The span of a call, or none if the call is not observed.
+/// The span of a call, or `None` if nothing observes the call.
 #[derive(Clone, Copy)]
 pub(crate) struct CallObserver<'a>(Option<&'a CallSpan>);
 
@@ -72,8 +72,7 @@ impl CallSpan {
         has_subscriber: bool,
         trace: Option<TraceContext>,
     ) -> Option<Box<Self>> {
-        // A trace context in the reference takes precedence over the current trace. Code that forwards a call
-        // sets it to the trace of that call.
+        // A trace context in the reference has priority. A gateway sets it to the trace of a forwarded call.
         let own = &target.options().contexts;
         let has_own_trace = own.iter().any(|context| context.id == ContextId::ZORB_TRACE);
         let trace = if has_own_trace && !has_subscriber {
@@ -89,17 +88,18 @@ impl CallSpan {
         let context = trace_context(&span, target.orb(), trace);
         let context = context.and_then(|context| context.to_service_context().ok());
         #[cfg(feature = "admin")]
-        let tally = |calls| Tally::begin(calls, Side::Made, target.repository_id(), operation.name);
+        let counted_call =
+            |calls| CountedCall::begin(calls, Side::Made, target.repository_id(), operation.name);
         Some(Box::new(Self {
             span,
             context,
             has_outcome: false,
             #[cfg(feature = "admin")]
-            tally: target.orb().calls().map(tally),
+            counted_call: target.orb().calls().map(counted_call),
         }))
     }
 
-    /// Records the outcome: a reply, or an exception after which no reply can arrive.
+    /// Records the outcome of a call: a reply with results or a user exception, or a system exception.
     pub(crate) fn record_reply(&mut self, outcome: Result<&Reply, &SystemException>) {
         self.has_outcome = true;
         match outcome {
@@ -107,7 +107,7 @@ impl CallSpan {
                 #[cfg(feature = "admin")]
                 self.count(CallEnd::UserException);
                 self.span.record("rpc.response.status_code", "USER_EXCEPTION");
-                self.span.record("error.type", reply.body().read_str_ascii().unwrap_or("?"));
+                self.span.record("error.type", reply.body().read_unconverted_str().unwrap_or("?"));
                 self.span.record("otel.status_code", "ERROR");
             }
             Ok(_) => {
@@ -125,9 +125,9 @@ impl CallSpan {
 
     #[cfg(feature = "admin")]
     fn count(&self, ending: CallEnd) {
-        if let Some(tally) = &self.tally {
-            tally.set_end(ending);
-            tally.count();
+        if let Some(counted_call) = &self.counted_call {
+            counted_call.set_end(ending);
+            counted_call.count();
         }
     }
 
@@ -153,12 +153,16 @@ impl Drop for CallSpan {
     }
 }
 
-/// Begins a collocated call. Returns its span, with the trace that the servant's own calls continue.
+/// Begins a call to a servant in this process. Returns its span, whose trace the servant's calls continue.
 pub(crate) fn begin_collocated(target: &ObjectRef, operation: &CallOperation<'_>) -> RequestSpan {
     let (has_subscriber, trace) = (spans_enabled(), current_trace());
     if !has_subscriber && trace.is_none() {
         #[cfg(feature = "admin")]
-        return RequestSpan::default().with_tally(target.orb(), target.repository_id(), operation.name);
+        return RequestSpan::default().with_counted_call(
+            target.orb(),
+            target.repository_id(),
+            operation.name,
+        );
         #[cfg(not(feature = "admin"))]
         return RequestSpan::default();
     }
@@ -168,7 +172,7 @@ pub(crate) fn begin_collocated(target: &ObjectRef, operation: &CallOperation<'_>
     let context = trace_context(&span, target.orb(), trace);
     let span = RequestSpan::new(span, context);
     #[cfg(feature = "admin")]
-    let span = span.with_tally(target.orb(), target.repository_id(), operation.name);
+    let span = span.with_counted_call(target.orb(), target.repository_id(), operation.name);
     span
 }
 
@@ -181,7 +185,7 @@ fn trace_context(span: &Span, orb: &Shared, trace: Option<TraceContext>) -> Opti
     if let Some(ids) = orb.propagator() {
         return ids.0.inject(span).or(trace);
     }
-    let context = trace.map_or_else(TraceContext::begin, |trace| trace.child());
+    let context = trace.map_or_else(TraceContext::begin_trace, |trace| trace.child_span());
     record_ids(span, &context);
     Some(context)
 }

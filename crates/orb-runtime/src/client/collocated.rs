@@ -1,4 +1,4 @@
-//! Collocated calls: direct calls of the servant, without marshalling.
+//! Collocated calls: direct calls to servants of the same ORB, without marshalling.
 
 use std::any::Any;
 use std::future::{Future, poll_fn};
@@ -30,7 +30,7 @@ use crate::servant::{
 pub struct LocalServant<L: ?Sized> {
     servant: Arc<L>,
     entry: Opaque<ActiveObject>,
-    /// The key of the called object, if `entry` serves several objects.
+    /// The key of the called object, if `entry` is used for several objects.
     key: Option<ObjectKey>,
 }
 
@@ -41,8 +41,8 @@ pub fn local<L: ?Sized + Send + Sync + 'static>(target: &ObjectRef) -> Option<Lo
     let entry = target.active_entry()?;
     let mut found: Option<Arc<L>> = None;
     Arc::clone(&entry.skeleton).local(&mut found as &mut dyn Any);
-    // A servant of the main thread model can be called directly only while the caller holds the thread
-    // permit. Otherwise the call is sent as a message, which the task of `Orb::run_until` serves.
+    // With the main thread model, a servant can be called directly only if the caller already has the permit
+    // of the main thread. Other calls are sent as messages, which the task of `Orb::run_until` serves.
     if entry.mode.on_main_thread && !entry.poa.turn.as_ref().is_some_and(holds_turn) {
         return None;
     }
@@ -51,8 +51,8 @@ pub fn local<L: ?Sized + Send + Sync + 'static>(target: &ObjectRef) -> Option<Lo
 }
 
 impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
-    /// Calls the servant. As in a remote call, the call has a deadline, panics are caught, and the servant
-    /// has a current request. Dropping the future drops the future of the servant.
+    /// Calls the servant. As for a remote call, there is a deadline, panics are caught, and the servant has a
+    /// current request. Dropping the returned future drops the future of the servant.
     pub fn call<'a, T: 'static, E: From<SystemException> + std::fmt::Display>(
         &'a self,
         target: &ObjectRef,
@@ -61,8 +61,8 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
     ) -> impl Future<Output = Result<T, E>> + Send {
         async move {
             match self.run(target, operation, f).await?.0 {
-                // The caller of a oneway does not get the outcome, as in remote calls.
-                Err(error) if operation.oneway => {
+                // As for remote calls, the caller of a oneway does not get its outcome.
+                Err(error) if operation.is_oneway => {
                     target.orb().counters.record_failed_oneway(&error);
                     unit_result().ok_or(error)
                 }
@@ -96,7 +96,7 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
         }
     }
 
-    /// Returns the outcome of the servant and the request, or an error if the servant was not called.
+    /// Returns the outcome of the servant, and the request. Fails if the servant was not called.
     async fn run<'a, T, E: From<SystemException> + std::fmt::Display>(
         &'a self,
         target: &ObjectRef,
@@ -144,10 +144,10 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
         })
         .await;
         match &outcome {
-            Ok(_) => request.span().results(),
-            Err(error) => request.span().local_exception(error),
+            Ok(_) => request.span().record_results(),
+            Err(error) => request.span().record_local_exception(error),
         }
-        request.span().count();
+        request.span().count_call();
         Ok((outcome, request))
     }
 }
@@ -176,7 +176,7 @@ async fn admit<'e>(
 ) -> Result<InFlight<&'e ActiveObject>, SystemException> {
     tokio::select! {
         biased;
-        () = orb.pauses.wait_until_accepting(|| orb.links.next_number()) => {}
+        () = orb.pauses.wait_until_accepting(|| orb.connections.next_number()) => {}
         () = orb.closing.wait() => return Err(crate::errors::orb_shut_down()),
     }
     loop {
@@ -194,7 +194,7 @@ async fn admit<'e>(
             Gate::Holding => Poll::Pending,
             gate => Poll::Ready(gate),
         });
-        // An ORB that is closing waits for running requests, but not for those that the POA manager holds.
+        // An ORB that shuts down waits for running requests, but not for requests that the POA manager holds.
         let gate = tokio::select! {
             biased;
             gate = gate => gate,
@@ -206,8 +206,8 @@ async fn admit<'e>(
     }
 }
 
-/// Returns whether an object of this ORB exists. Waits until requests of its POA may start. Fails with the
-/// exception with which the POA refuses requests, or TIMEOUT.
+/// Returns whether an object of this ORB exists. Waits until requests to its POA may start. Fails with
+/// TIMEOUT, or with the exception with which the POA refuses requests.
 pub(crate) async fn exists_here(
     target: &ObjectRef,
     entry: &ActiveObject,
@@ -238,11 +238,14 @@ fn unit_result<T: 'static>() -> Option<T> {
 #[cold]
 fn not_started_at_deadline(operation: &str) -> SystemException {
     SystemException::timeout().with_minor(minor::TIMEOUT_REPLY_END).with_reason(format!(
-        "`{operation}` had not started at the deadline: it was held by this ORB, by the object's POA manager or by its thread model"
+        "`{operation}` had not started at the deadline: this ORB, the object's POA manager or its thread model held it back"
     ))
 }
 
 #[cold]
 fn unfinished_at_deadline(operation: &CallOperation<'_>) -> SystemException {
-    reply_timeout(format!("`{}` in this process was not finished at the deadline", operation.name))
+    reply_timeout(format!(
+        "the servant of `{}` in this process had not finished at the deadline",
+        operation.name
+    ))
 }

@@ -1,5 +1,5 @@
-//! Outgoing connections. Calls with the same tokio runtime, address, GIOP version and code sets share one
-//! connection. Some calls use an exclusive connection instead.
+//! The pool of outgoing connections. Calls with the same tokio runtime, address, GIOP version and code sets
+//! share one connection, except calls with streams, which use exclusive connections.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,15 +14,15 @@ use crate::client::bidirectional::Bidirectional;
 use crate::client::dial;
 use crate::client::dialer::{DialResult, Dialer, unreachable};
 use crate::connection::SharedConnection;
-use crate::connection::exclusive::{EndGuard, IdleConnections, Key, Lease, Target};
+use crate::connection::exclusive::{ConnectionTarget, EndGuard, IdleConnections, Lease, PoolKey};
 use crate::errors::{no_runtime, orb_shut_down};
 use crate::runtime::Shared;
 use crate::transport::threads::IoThread;
 
 type Dialing = SharedFuture<BoxFuture<'static, DialResult>>;
 
-/// A connection that is open or being opened. All callers that wait for it poll the shared future, so that a
-/// caller that stops polling, for example one with a deferred call, cannot stall the others.
+/// A connection that is open or being opened. All callers that wait for it poll the shared future. Therefore,
+/// a caller that stops polling, for example one with a deferred call, cannot stall the others.
 #[derive(Default)]
 struct PoolEntry {
     link: OnceLock<Arc<SharedConnection>>,
@@ -30,11 +30,11 @@ struct PoolEntry {
 }
 
 impl PoolEntry {
-    fn dialing(self: &Arc<Self>, key: &Key, dialer: &Dialer<'_>) -> Dialing {
+    fn dialing(self: &Arc<Self>, key: &PoolKey, dialer: &Dialer<'_>) -> Dialing {
         let (orb, thread, deadline) = (Arc::clone(dialer.orb), dialer.thread.cloned(), dialer.deadline);
         let guard =
             PoolEntryGuard { core: Arc::downgrade(&orb), key: key.clone(), entry: Arc::downgrade(self) };
-        let (target, entry) = (key.1.clone(), Arc::downgrade(self));
+        let (target, entry) = (key.target.clone(), Arc::downgrade(self));
         async move {
             let dialer = Dialer { orb: &orb, thread: thread.as_ref(), deadline };
             let link = dialer.open(&target, guard, true).await?;
@@ -57,13 +57,13 @@ impl fmt::Debug for PoolEntry {
 /// Removes the entry of a shared connection when its driver ends.
 struct PoolEntryGuard {
     core: Weak<Shared>,
-    key: Key,
+    key: PoolKey,
     entry: Weak<PoolEntry>,
 }
 
 impl Drop for PoolEntryGuard {
     fn drop(&mut self) {
-        // Before the connection is open, the entry stays for other callers that wait for it.
+        // While the connection is being opened, the entry must stay for other callers that wait for it.
         if let (Some(core), Some(entry)) = (self.core.upgrade(), self.entry.upgrade())
             && entry.link.get().is_some()
         {
@@ -72,11 +72,10 @@ impl Drop for PoolEntryGuard {
     }
 }
 
-/// A caller's interest in a connection that may not be open yet. The entry is removed if the last interested
-/// caller gives up before the connection is open.
+/// A caller that waits for a connection. If the last one gives up before that is open, the entry is removed.
 struct DialGuard<'a> {
     connections: &'a Connections,
-    key: &'a Key,
+    key: &'a PoolKey,
     entry: Option<Arc<PoolEntry>>,
 }
 
@@ -84,8 +83,7 @@ impl Drop for DialGuard<'_> {
     fn drop(&mut self) {
         let mut entries = self.connections.lock();
         let Some(entry) = self.entry.take() else { return };
-        // Without other callers, the map and this guard have the only two references. Both are changed only
-        // under the lock.
+        // If no other caller waits, only the map and this guard have references, which the lock protects.
         let is_current = || entries.get(self.key).is_some_and(|current| Arc::ptr_eq(current, &entry));
         if entry.link.get().is_none() && Arc::strong_count(&entry) == 2 && is_current() {
             entries.remove(self.key);
@@ -97,7 +95,7 @@ impl Drop for DialGuard<'_> {
 
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
-    entries: Mutex<HashMap<Key, Arc<PoolEntry>>>,
+    entries: Mutex<HashMap<PoolKey, Arc<PoolEntry>>>,
     pub(crate) exclusive: Arc<IdleConnections>,
     pub(crate) bidirectional: Bidirectional,
 }
@@ -110,7 +108,7 @@ impl Shared {
     /// Returns a usable connection to the target: an open one or a new one. Concurrent callers share it.
     pub(crate) async fn connect(
         self: &Arc<Self>,
-        target: &Target,
+        target: &ConnectionTarget,
         deadline: Option<Instant>,
     ) -> Result<Arc<SharedConnection>, SystemException> {
         let (key, thread) = self.pool_key(target)?;
@@ -118,8 +116,7 @@ impl Shared {
             if self.refuses_calls() {
                 return Err(orb_shut_down());
             }
-            // Declared before `entry`, so that the guard is dropped after it and does not count its
-            // reference.
+            // Declared before `entry`, so that the guard is dropped after it and does not count it.
             let mut guard = DialGuard { connections: self.connections(), key: &key, entry: None };
             let entry = Arc::clone(self.connections().lock().entry(key.clone()).or_default());
             guard.entry = Some(Arc::clone(&entry));
@@ -142,11 +139,11 @@ impl Shared {
         }
     }
 
-    /// Returns a usable connection to one of several addresses of a server: an open one if there is any,
-    /// otherwise the first that answers, see [`dial`].
+    /// Returns a usable connection to one of several addresses of a server: one that is already open, or else
+    /// the first that can be opened (see [`dial`]).
     pub(crate) async fn connect_any(
         self: &Arc<Self>,
-        targets: &[Target],
+        targets: &[ConnectionTarget],
         deadline: Option<Instant>,
     ) -> Result<Arc<SharedConnection>, SystemException> {
         if let [target] = targets {
@@ -162,11 +159,10 @@ impl Shared {
         dial::race(targets, delay, |target| self.connect(target, deadline)).await.map_err(combine_errors)
     }
 
-    /// Returns a connection that no other call uses to one of several addresses of a server: an idle one if
-    /// there is any, otherwise the first that can be opened.
+    /// Returns an exclusive connection to one of several addresses of a server: an idle one, or a new one.
     pub(crate) async fn connect_any_exclusive(
         self: &Arc<Self>,
-        targets: &[Target],
+        targets: &[ConnectionTarget],
         deadline: Option<Instant>,
     ) -> Result<Lease, SystemException> {
         for target in targets {
@@ -195,28 +191,30 @@ impl Shared {
         dialed.await.map_err(combine_errors)
     }
 
-    /// Returns the key under which the caller finds connections to the target, and the I/O thread that drives
-    /// them if there is one. Callers with the same key share a connection.
-    pub(crate) fn pool_key(&self, target: &Target) -> Result<(Key, Option<&Arc<IoThread>>), SystemException> {
+    /// Returns the key of the caller's connections to the target, and their I/O thread, if any.
+    pub(crate) fn pool_key(
+        &self,
+        target: &ConnectionTarget,
+    ) -> Result<(PoolKey, Option<&Arc<IoThread>>), SystemException> {
         let runtime = tokio::runtime::Handle::try_current().map_err(|_| no_runtime())?.id();
         let thread = self.sockets.threads().and_then(|threads| threads.for_calls(runtime, target));
         let runtime = thread.map_or(runtime, |thread| thread.runtime().id());
-        Ok(((runtime, target.clone()), thread))
+        Ok((PoolKey { runtime, target: target.clone() }, thread))
     }
 }
 
 impl Connections {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Arc<PoolEntry>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PoolKey, Arc<PoolEntry>>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn usable(&self, key: &Key) -> Option<Arc<SharedConnection>> {
+    fn usable(&self, key: &PoolKey) -> Option<Arc<SharedConnection>> {
         let entries = self.lock();
         entries.get(key).and_then(|entry| entry.link.get()).filter(|link| link.is_usable()).cloned()
     }
 
     /// Removes the entry, unless another one has replaced it.
-    fn remove(&self, key: &Key, entry: &Arc<PoolEntry>) {
+    fn remove(&self, key: &PoolKey, entry: &Arc<PoolEntry>) {
         let mut entries = self.lock();
         if entries.get(key).is_some_and(|current| Arc::ptr_eq(current, entry)) {
             entries.remove(key);
@@ -224,7 +222,7 @@ impl Connections {
     }
 }
 
-/// Combines the errors of all addresses of a server: the last exception, with the texts of all exceptions.
+/// Combines the errors for all addresses of a server: the last exception, with the texts of all.
 fn combine_errors(mut errors: Vec<SystemException>) -> SystemException {
     let Some(last) = errors.pop() else { return unreachable("the server has no address".to_owned()) };
     if errors.is_empty() {
@@ -256,7 +254,7 @@ mod tests {
     #[tokio::test]
     async fn connection_attempt_without_waiting_calls_is_removed() {
         let server = FullServer::new("interest");
-        let (core, target) = (Orb::builder().parts.core(Vec::new()), server.target());
+        let (core, target) = (Orb::builder().parts.build_core(Vec::new()), server.target());
         let entries = || core.connections().lock().len();
         let mut one = Box::pin(core.connect(&target, None));
         let mut other = Box::pin(core.connect(&target, None));
@@ -271,7 +269,7 @@ mod tests {
     #[tokio::test]
     async fn unpolled_connection_attempt_does_not_stall_other_calls() {
         let mut server = FullServer::new("stalls");
-        let (core, target) = (Orb::builder().parts.core(Vec::new()), server.target());
+        let (core, target) = (Orb::builder().parts.build_core(Vec::new()), server.target());
         let mut unpolled = Box::pin(core.connect(&target, None));
         assert!(unpolled.as_mut().now_or_never().is_none());
         // The deadline of a call applies although another call began the connection.
@@ -286,7 +284,7 @@ mod tests {
     #[tokio::test]
     async fn connection_that_opens_during_the_shutdown_is_closed() {
         let mut server = FullServer::new("ends");
-        let (core, target) = (Orb::builder().parts.core(Vec::new()), server.target());
+        let (core, target) = (Orb::builder().parts.build_core(Vec::new()), server.target());
         let mut late = Box::pin(core.connect(&target, None));
         assert!(late.as_mut().now_or_never().is_none());
         Orb::from_core(&core).shutdown().await;
@@ -295,13 +293,13 @@ mod tests {
         assert_eq!((error.kind, error.completed), (SystemExceptionKind::BadInvOrder, CompletionStatus::No));
         let ended = tokio::time::timeout(Duration::from_secs(20), core.tasks.other.wait()).await;
         assert!(ended.is_ok(), "the task of the connection still runs");
-        assert_eq!(core.links.lock().len(), 0);
+        assert_eq!(core.connections.lock().len(), 0);
     }
 
     #[tokio::test]
     async fn connection_that_opens_after_the_last_orb_was_dropped_is_closed() {
         let mut server = FullServer::new("dropped");
-        let (core, target) = (Orb::builder().parts.core(Vec::new()), server.target());
+        let (core, target) = (Orb::builder().parts.build_core(Vec::new()), server.target());
         let orb = Arc::clone(&core).open();
         let mut late = Box::pin(core.connect(&target, None));
         assert!(late.as_mut().now_or_never().is_none());
@@ -337,8 +335,8 @@ mod tests {
             FullServer { directory, listener, backlog }
         }
 
-        fn target(&self) -> Target {
-            Target {
+        fn target(&self) -> ConnectionTarget {
+            ConnectionTarget {
                 endpoint: Endpoint::Unix { path: self.directory.join("socket").to_str().unwrap().to_owned() },
                 version: Version::V1_2,
                 code_sets: CodeSets::default_for(Version::V1_2),

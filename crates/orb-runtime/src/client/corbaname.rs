@@ -1,4 +1,4 @@
-//! The operation of the naming service that `corbaname:` URLs need.
+//! The call to a naming service by which `corbaname:` URLs are resolved.
 
 use giop_codec::cdr::Encoder;
 use giop_codec::exception::{CompletionStatus, SystemException, minor};

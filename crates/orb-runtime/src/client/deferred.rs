@@ -1,4 +1,4 @@
-//! Deferred calls, which are sent now and awaited later, and calls that pass their outcome to a reply handler
+//! Deferred calls, which are sent now and awaited later, and calls whose outcome a reply handler receives
 //! (the callback model of the OMG's asynchronous messaging).
 
 use std::fmt;
@@ -12,8 +12,7 @@ use crate::connection::blocking;
 
 /// Sends a call now, to be awaited later: `let balance = account.balance().deferred();`.
 ///
-/// The trait is implemented for every future: for the call of an operation, and also for an `async` block
-/// with several calls.
+/// The trait is implemented for every future: for a call, and also for an `async` block with several calls.
 ///
 /// ```
 /// # use orb_runtime::{Defer, ObjectRef, Reference, SystemException};
@@ -28,12 +27,12 @@ use crate::connection::blocking;
 pub trait Defer: Future + Send + Sized {
     /// Polls the call once and returns it.
     ///
-    /// If the reference has a connection, the request has been sent when this returns. Otherwise connecting
-    /// has begun, and [`Deferred::sent`] waits until the request is sent. The timeout of the call begins now.
-    /// The reply is read from the connection even if the call is not awaited yet.
+    /// If the reference has a connection, the request has been sent when this method returns. If it has none,
+    /// a connection is being opened, and [`Deferred::sent`] waits until the request is sent. The timeout of
+    /// the call begins now. The reply is read from the connection even if the call is not awaited yet.
     ///
-    /// No task is spawned: after the first poll, the future runs only while it is awaited. This includes the
-    /// servants of objects of this ORB, which run in the task of the caller.
+    /// No task is spawned. After the first poll, the future runs only while it is awaited. A servant in this
+    /// ORB, which runs in the task of its caller, therefore makes progress only while the call is awaited.
     fn deferred<'a>(self) -> Deferred<'a, Self::Output>
     where
         Self: 'a,
@@ -46,14 +45,14 @@ pub trait Defer: Future + Send + Sized {
 
 impl<F: Future + Send> Defer for F {}
 
-/// A call that was sent by [`Defer::deferred`]. Await it for its result. Dropping it cancels the call.
+/// A call that was begun by [`Defer::deferred`]. Await it to get its result. Dropping it cancels the call.
 ///
-/// A call that is polled again after it has returned its result stays pending.
+/// Polling it again after it has returned its result never completes.
 #[must_use = "dropping it cancels the call"]
 #[doc(alias = "CORBA::Request")]
 pub struct Deferred<'a, T> {
     call: Call<'a, T>,
-    /// Whether a request of the future has been sent, or the future has completed.
+    /// True if a request of the future has been sent, or the future has completed.
     is_sent: bool,
 }
 
@@ -64,17 +63,15 @@ enum Call<'a, T> {
 }
 
 impl<T> Deferred<'_, T> {
-    /// Polls the call without blocking. Returns whether the result is available, so that awaiting returns
-    /// immediately.
+    /// Polls the call without blocking. Returns whether the result is available.
     pub fn poll_response(&mut self) -> bool {
         let _ = self.poll_sent(&mut Context::from_waker(Waker::noop()));
         !matches!(self.call, Call::Waiting(_))
     }
 
-    /// Waits until the request is sent or the call has ended. If the future makes several calls, waits for
-    /// the first one.
+    /// Waits until the request is sent, or the call has ended. Of several calls, waits for the first.
     ///
-    /// A call with a `@stream` argument is sent when its last byte is sent.
+    /// A request with a `@stream` argument is sent when its last byte is sent.
     ///
     /// # Cancel safety
     /// Dropping the future of this method has no effect.
@@ -124,9 +121,8 @@ impl<T> fmt::Debug for Deferred<'_, T> {
     }
 }
 
-/// Sends a call, and passes its outcome to `reply`, which always runs in a task of the current runtime.
-/// Called by generated code. The call is polled once before this returns, as in [`Defer::deferred`]. Fails
-/// with INITIALIZE outside of a tokio runtime: nothing is sent, and `reply` is not called.
+/// Sends a call as [`Defer::deferred`] does, and passes its outcome to `reply` in a task of the current tokio
+/// runtime. Called by generated code. Outside of a tokio runtime, sends nothing and fails with INITIALIZE.
 pub fn sendc<T: Send + 'static, F: Future<Output = ()> + Send>(
     call: impl Future<Output = T> + Send + 'static,
     reply: impl FnOnce(T) -> F + Send + 'static,
@@ -137,9 +133,9 @@ pub fn sendc<T: Send + 'static, F: Future<Output = ()> + Send>(
     Ok(())
 }
 
-/// Copies a large array to the heap, without a copy on the stack. Called by generated code.
+/// Copies a large array to the heap without copying it to the stack. Called by generated code.
 pub fn boxed_array<T: Clone, const N: usize>(array: &[T; N]) -> Box<[T; N]> {
-    // The conversion cannot fail, because the vector has N elements.
+    // The conversion cannot fail, because the vector has `N` elements.
     array.to_vec().try_into().unwrap_or_else(|_| Box::new(array.clone()))
 }
 

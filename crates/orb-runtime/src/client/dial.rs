@@ -1,9 +1,8 @@
-//! Connecting to one of several addresses, so that unreachable ones cost little time ("happy eyeballs", RFC
-//! 8305).
+//! Connects to one of several addresses quickly even if some are unreachable ("happy eyeballs", RFC 8305).
 //!
-//! The addresses of a server are tried in their order, with address families interleaved. The next attempt
-//! begins when the previous one has failed, or has not succeeded within a quarter of a second. The first
-//! success ends the others.
+//! The addresses of a server are tried in their order, but IPv4 and IPv6 alternate. The next attempt begins
+//! when the previous one has failed, or has not succeeded within a quarter of a second. A success ends the
+//! others.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -16,23 +15,22 @@ use futures_util::stream::FuturesUnordered;
 use crate::connection::now;
 
 /// The recommended "Connection Attempt Delay" of RFC 8305.
-const DELAY: Duration = Duration::from_millis(250);
+const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
 /// The minimum "Connection Attempt Delay" of RFC 8305.
-const MIN_DELAY: Duration = Duration::from_millis(10);
+const MIN_ATTEMPT_DELAY: Duration = Duration::from_millis(10);
 
-/// The maximum number of concurrent attempts. It limits the sockets that a reference with many addresses can
-/// open.
+/// The maximum number of concurrent attempts, because a reference may have many addresses.
 const MAX_CONCURRENT_ATTEMPTS: usize = 8;
 
-/// Returns the delay between the starts of two attempts, so that all `attempts` begin before the deadline.
+/// Returns a delay between the starts of two attempts with which all begin before the deadline if possible.
 pub(crate) fn attempt_delay(attempts: usize, deadline: Option<Instant>) -> Duration {
-    let Some(deadline) = deadline else { return DELAY };
+    let Some(deadline) = deadline else { return ATTEMPT_DELAY };
     let shares = u32::try_from(attempts).unwrap_or(u32::MAX).saturating_add(1);
-    (deadline.saturating_duration_since(now()) / shares).clamp(MIN_DELAY, DELAY)
+    (deadline.saturating_duration_since(now()) / shares).clamp(MIN_ATTEMPT_DELAY, ATTEMPT_DELAY)
 }
 
-/// Returns the deadline for the next of `remaining` candidates, which each get an equal share of the time.
+/// Returns the deadline for the next of `remaining` candidates, among which the time is divided equally.
 pub(crate) fn deadline_share(remaining: usize, deadline: Option<Instant>) -> Option<Instant> {
     let (deadline, now) = (deadline?, now());
     let remaining = u32::try_from(remaining).unwrap_or(u32::MAX).max(1);
@@ -50,7 +48,7 @@ pub(crate) async fn race<A, T, E, F: Future<Output = Result<T, E>>>(
     let mut candidates = candidates.into_iter().peekable();
     let mut running = FuturesUnordered::new();
     let mut failed = Vec::new();
-    // The time until the next attempt; `None` if the next attempt may begin now.
+    // Completes when the next attempt may begin. `None` if it may begin now.
     let mut timer = pin!(None::<tokio::time::Sleep>);
     poll_fn(|cx| {
         loop {
@@ -92,14 +90,14 @@ mod tests {
 
     type Outcome = Result<&'static str, &'static str>;
 
-    /// Races candidates, each given by its duration in ms and its outcome. Returns the outcome of the race,
-    /// and the start of each attempt in ms.
+    /// Races candidates that take the given times, in milliseconds, and have the given outcomes. Returns the
+    /// outcome of the race, and the start of each attempt in milliseconds.
     async fn race_outcomes(
         candidates: &[(u64, Outcome)],
     ) -> (Result<&'static str, Vec<&'static str>>, Vec<u128>) {
         let start = tokio::time::Instant::now();
         let begun = RefCell::new(Vec::new());
-        let outcome = race(candidates, DELAY, |(takes, outcome)| {
+        let outcome = race(candidates, ATTEMPT_DELAY, |(takes, outcome)| {
             begun.borrow_mut().push(start.elapsed().as_millis());
             async move {
                 tokio::time::sleep(Duration::from_millis(*takes)).await;

@@ -1,4 +1,4 @@
-//! Opening connections to servers: name look-up, sockets, TLS, and timeouts.
+//! [`Dialer`], which opens connections to servers: look-up of host names, sockets, TLS, and timeouts.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use crate::client::dial;
 #[cfg(feature = "tls")]
 use crate::client::tls_handshake;
-use crate::connection::exclusive::Target;
+use crate::connection::exclusive::ConnectionTarget;
 use crate::connection::{SharedConnection, now};
 use crate::endpoint::{AddressFamily, Endpoint, interleaved};
 use crate::runtime::Shared;
@@ -34,23 +34,28 @@ pub(crate) struct Dialer<'a> {
 
 impl Dialer<'_> {
     /// Opens a connection that carries one call at a time. `guard` is dropped when the connection ends.
-    pub(crate) async fn dial(&self, target: &Target, guard: impl Send + 'static) -> DialResult {
+    pub(crate) async fn dial(&self, target: &ConnectionTarget, guard: impl Send + 'static) -> DialResult {
         self.with_timeout(&target.endpoint, self.open(target, guard, false)).await?
     }
 
-    /// Opens a connection without a timeout. `guard` is dropped when the connection ends. Servers may call
-    /// back only over a `shared` connection.
-    pub(crate) async fn open(&self, target: &Target, guard: impl Send + 'static, shared: bool) -> DialResult {
-        let Target { endpoint, .. } = target;
+    /// Opens a connection without a timeout. `guard` is dropped when the connection ends. If `shared` is
+    /// false, the server must not make callbacks over the connection.
+    pub(crate) async fn open(
+        &self,
+        target: &ConnectionTarget,
+        guard: impl Send + 'static,
+        shared: bool,
+    ) -> DialResult {
+        let ConnectionTarget { endpoint, .. } = target;
         let dialed = self.dial_endpoint(endpoint).await;
         let (socket, peer) = dialed.map_err(|error| connect_exception(endpoint, &error))?;
         let orb = self.orb;
         let mut config = orb.link_config(Role::Client);
         config.max_version = target.version;
-        // An ORB that shuts down accepts no requests on new connections.
-        config.accept_requests =
+        // An ORB that shuts down must not accept requests on new connections.
+        config.accepts_requests =
             shared && orb.offers_bidirectional(target.version) && !orb.closing.has_begun();
-        let accepts_callbacks = config.accept_requests;
+        let accepts_callbacks = config.accepts_requests;
         let link = SharedConnection::new(socket, peer, config, &orb.config.connection);
         if accepts_callbacks {
             orb.disable_idle_timeout(&link);
@@ -60,7 +65,7 @@ impl Dialer<'_> {
         Ok(link)
     }
 
-    /// Waits for a connection until the deadline of the call, but at most for the connect timeout.
+    /// Waits for a connection until the deadline of the call or the connect timeout, whichever is earlier.
     pub(crate) async fn with_timeout(
         &self,
         endpoint: &Endpoint,
@@ -73,11 +78,11 @@ impl Dialer<'_> {
             Ok(outcome) => Ok(outcome),
             Err(_) if left.is_some_and(|left| left <= limit) => Err(SystemException::timeout()
                 .with_minor(minor::TIMEOUT_REQUEST_END)
-                .with_reason(format!("no connection to {endpoint} before the call's deadline"))),
+                .with_reason(format!("no connection to {endpoint} was open at the deadline of the call"))),
             Err(_) => {
                 self.orb.counters.hit(Limit::ConnectTime);
                 Err(unreachable(format!(
-                    "no connection to {endpoint} within {limit:?} (OrbBuilder::connect_timeout)"
+                    "no connection to {endpoint} could be opened within {limit:?} (OrbBuilder::connect_timeout)"
                 )))
             }
         }

@@ -1,4 +1,4 @@
-//! The exceptions of failed calls: those in replies, and those for malformed or missing replies.
+//! Creates the exceptions of failed calls, from replies and for malformed or missing replies.
 
 use giop_codec::cdr::{CdrDecode, Decoder};
 use giop_codec::exception::{CompletionStatus, SystemException, minor};
@@ -17,7 +17,7 @@ pub(crate) fn user_exception<E: From<SystemException>>(
     operation: &CallOperation<'_>,
     raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>>,
 ) -> E {
-    let id = match body.read_str_ascii() {
+    let id = match body.read_unconverted_str() {
         Ok(id) => id,
         Err(error) => return bad_reply(orb, error, operation).into(),
     };
@@ -47,7 +47,7 @@ pub(crate) fn bad_reply(orb: &Shared, error: DecodeError, operation: &CallOperat
         .with_reason(format!("the reply of `{}` cannot be decoded: {error}", operation.name))
 }
 
-/// Creates the exception for a malformed reply that redirects the call. The call was not executed.
+/// Creates the exception, with COMPLETED_NO, for a malformed reply that redirects the call.
 #[cold]
 pub(crate) fn bad_redirection(
     orb: &Shared,
@@ -98,7 +98,7 @@ pub(crate) fn call_failed(
     })
 }
 
-/// Adds the server and operation that raised an exception as its source, unless it already has a source.
+/// Sets the operation and the server that raised an exception as its source, unless it already has a source.
 #[cold]
 pub(crate) fn raised_by(
     exception: SystemException,
@@ -118,7 +118,7 @@ pub(crate) fn raised_by(
 #[error("raised by `{operation}` at {peer}")]
 #[non_exhaustive]
 pub struct RaisedBy {
-    /// The name of the operation on the wire.
+    /// The name of the operation in requests, such as `_get_balance` for an attribute.
     pub operation: Box<str>,
     /// The address of the server.
     pub peer: String,

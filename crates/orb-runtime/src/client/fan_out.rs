@@ -1,4 +1,4 @@
-//! One call to many objects, with one deadline for all.
+//! [`fan_out`], which makes one call to many objects, with one deadline for all of them.
 
 use std::fmt;
 use std::future::{Future, IntoFuture, poll_fn};
@@ -15,14 +15,14 @@ use crate::connection::now;
 use crate::reference::Reference;
 use crate::servant::request::reply_timeout;
 
-const DEFAULT_AT_ONCE: usize = 64;
+const DEFAULT_MAX_CONCURRENT: usize = 64;
 
-/// Calls many objects with one deadline for all of them, `timeout` from now.
+/// Calls many objects, with one deadline for all calls: `timeout` from now.
 ///
-/// `call` gets each reference with the remaining time as its timeout, or with its own timeout if that is
-/// shorter. At most 64 calls run concurrently ([`FanOut::at_once`]). Await the returned [`FanOut`] for all
-/// answers in the order of the references, or take answers as they arrive ([`FanOut::next`], [`Stream`]).
-/// Nothing is sent before it is polled.
+/// `call` receives each reference with the remaining time as its timeout, or with its own timeout if that is
+/// shorter. By default, at most 64 calls run concurrently ([`FanOut::max_concurrent`]). Await the returned
+/// [`FanOut`] to get all answers in the order of the references, or take answers as they arrive
+/// ([`FanOut::next`], [`Stream`]). Nothing is sent before the `FanOut` is polled.
 ///
 /// No task is spawned. Dropping the `FanOut` cancels the calls that have no answer yet.
 ///
@@ -63,8 +63,8 @@ where
         call: Box::new(move |reference| Box::pin(call(reference))),
         running: FuturesUnordered::new(),
         begun: 0,
-        cancelled: 0,
-        at_once: DEFAULT_AT_ONCE,
+        timeout_cursor: 0,
+        max_concurrent: DEFAULT_MAX_CONCURRENT,
         deadline: later(now(), timeout),
         timer: None,
         state: DeadlineState::Ahead,
@@ -91,11 +91,11 @@ pub struct FanOut<'a, R, T, E> {
     references: Vec<Option<R>>,
     call: Box<dyn Fn(R) -> CallFuture<'a, T, E> + Send + 'a>,
     running: FuturesUnordered<IndexedCall<'a, T, E>>,
-    /// The number of calls that were started, in the order of the references.
+    /// The number of calls that have been started. Calls are started in the order of the references.
     begun: usize,
-    /// After the deadline: the number of references that [`Self::next_timeout`] has visited.
-    cancelled: usize,
-    at_once: usize,
+    /// The number of references that [`Self::next_timeout`] has visited after the deadline.
+    timeout_cursor: usize,
+    max_concurrent: usize,
     deadline: Instant,
     timer: Option<Pin<Box<tokio::time::Sleep>>>,
     state: DeadlineState,
@@ -104,7 +104,7 @@ pub struct FanOut<'a, R, T, E> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DeadlineState {
     Ahead,
-    /// The deadline has passed. The calls are polled once more, because their own errors are more specific.
+    /// The deadline has passed. The calls are polled once more, because their errors are more specific.
     LastPoll,
     Passed,
 }
@@ -124,13 +124,13 @@ impl<T, E> Future for IndexedCall<'_, T, E> {
 }
 
 impl<R: Reference, T, E: From<SystemException>> FanOut<'_, R, T, E> {
-    /// Sets the maximum number of concurrent calls, at least one.
-    pub fn at_once(mut self, calls: usize) -> Self {
-        self.at_once = calls.max(1);
+    /// Sets the maximum number of concurrent calls. 0 is treated as 1.
+    pub fn max_concurrent(mut self, calls: usize) -> Self {
+        self.max_concurrent = calls.max(1);
         self
     }
 
-    /// Returns the next answer of any object, and `None` after the last one.
+    /// Returns the next answer that arrives from any object, or `None` after the last one.
     ///
     /// # Cancel safety
     /// No answer is lost. The calls make progress only while an answer is awaited.
@@ -189,7 +189,7 @@ impl<R: Reference, T, E: From<SystemException>> FanOut<'_, R, T, E> {
     }
 
     fn begin_calls(&mut self) {
-        while self.running.len() < self.at_once
+        while self.running.len() < self.max_concurrent
             && let Some(reference) = self.references.get(self.begun)
         {
             let index = self.begun;
@@ -206,13 +206,13 @@ impl<R: Reference, T, E: From<SystemException>> FanOut<'_, R, T, E> {
         Some(Answer { index, reference, result })
     }
 
-    /// Cancels the running calls, and returns TIMEOUT for the next reference without an answer.
+    /// Cancels the running calls. Returns TIMEOUT for the next reference without an answer, if any.
     #[cold]
     fn next_timeout(&mut self) -> Option<Answer<R, T, E>> {
         self.running.clear();
-        while self.cancelled < self.references.len() {
-            let index = self.cancelled;
-            self.cancelled += 1;
+        while self.timeout_cursor < self.references.len() {
+            let index = self.timeout_cursor;
+            self.timeout_cursor += 1;
             let answer = self.answer(index, Err(timeout_exception(index < self.begun).into()));
             if answer.is_some() {
                 return answer;
@@ -238,7 +238,7 @@ fn timeout_exception(begun: bool) -> SystemException {
         return reply_timeout("the call had no reply at the deadline of the fan-out");
     }
     SystemException::timeout().with_minor(minor::TIMEOUT_REQUEST_END).with_reason(
-        "the call had not started at the deadline of the fan-out (FanOut::at_once limits concurrent calls)",
+        "the call had not started at the deadline of the fan-out (FanOut::max_concurrent limits concurrent calls)",
     )
 }
 
@@ -277,7 +277,7 @@ impl<R, T, E> fmt::Debug for FanOut<'_, R, T, E> {
         f.debug_struct("FanOut")
             .field("references", &self.references.len())
             .field("running", &self.running.len())
-            .field("at_once", &self.at_once)
+            .field("max_concurrent", &self.max_concurrent)
             .finish_non_exhaustive()
     }
 }

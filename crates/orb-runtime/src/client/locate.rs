@@ -1,9 +1,8 @@
-//! Asking servers for the location of objects.
+//! LocateRequests, by which servers are asked whether they have an object.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Instant;
 
 use giop_codec::EncodeError;
 use giop_codec::cdr::CdrDecode as _;
@@ -15,24 +14,24 @@ use giop_codec::giop::{
 use giop_codec::ior::Ior;
 use giop_proto::{CallError, Reply};
 
-use crate::client::attempt::Attempt;
 use crate::client::bind::SharedBinding;
+use crate::client::call_progress::CallProgress;
 use crate::client::failure::{bad_redirection, not_executed, raised_by, transient};
 use crate::client::request::address_of;
 use crate::connection::{Binding, SharedConnection, StartedRequest};
 use crate::reference::operation::Operation;
 use crate::reference::{ObjectRef, Reference};
 
-/// Asks the server for the rest of a reference of which only a URL is known. Errors are ignored, because they
-/// do not belong to the request of the caller.
+/// Calls the object so that its server sends the object's reference, of which only a URL is known. Ignores
+/// errors, because they do not belong to the request of the caller.
 #[cold]
-pub(crate) fn ask_reference(target: &ObjectRef) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+pub(crate) fn fetch_reference(target: &ObjectRef) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
     Box::pin(async move {
         let _ = Reference::non_existent(target).await;
     })
 }
 
-/// Returns the object's reference if the reply contains it because the server was asked for it.
+/// Returns the object's reference, if the reply contains it because it was requested.
 #[cold]
 pub(crate) fn reference_in(reply: &Reply) -> Option<Ior> {
     let has_reference = reply.status() == ReplyStatus::LocationForward
@@ -40,18 +39,18 @@ pub(crate) fn reference_in(reply: &Reply) -> Option<Ior> {
     if has_reference { Ior::decode(&mut reply.body()).ok() } else { None }
 }
 
-/// Asks by LocateRequest whether the object exists. With `ignore_rebind_mode`, follows forwards even if the
-/// reference's [`RebindMode`](giop_codec::ior::RebindMode) forbids them.
+/// Asks by LocateRequest whether the object exists. If `ignore_rebind_mode` is true, follows forwards even if
+/// the reference's [`RebindMode`](giop_codec::ior::RebindMode) forbids that.
 pub(crate) async fn locate(target: &ObjectRef, ignore_rebind_mode: bool) -> Result<bool, SystemException> {
     static LOCATE: Operation = Operation::twoway("LocateRequest");
-    let mut attempt = Attempt::new(target, &LOCATE);
+    let mut progress = CallProgress::new(target, &LOCATE);
     loop {
-        let SharedBinding { binding, link } = target.bind_shared(|| attempt.deadline).await?;
-        let reply = match ask(target, &link, &binding, attempt.deadline, attempt.begun).await? {
+        let SharedBinding { binding, link } = target.bind_shared(|| progress.deadline).await?;
+        let reply = match send_locate_request(target, &link, &binding, &progress).await? {
             Ok(reply) => reply,
             Err(error) => {
                 target.unbind(&binding);
-                attempt.retry_or_fail(error, &link).map_err(not_executed)?;
+                progress.retry_or_fail(error, &link).map_err(not_executed)?;
                 continue;
             }
         };
@@ -59,7 +58,7 @@ pub(crate) async fn locate(target: &ObjectRef, ignore_rebind_mode: bool) -> Resu
             Some(LocateStatus::ObjectHere) => return Ok(true),
             Some(LocateStatus::UnknownObject) => return Ok(false),
             Some(LocateStatus::ObjectForward | LocateStatus::ObjectForwardPerm) => {
-                attempt.follow_forward(&mut reply.body(), ignore_rebind_mode)?;
+                progress.follow_forward(&mut reply.body(), ignore_rebind_mode)?;
             }
             Some(LocateStatus::SystemException) => {
                 let raised = SystemException::decode(&mut reply.body())
@@ -67,7 +66,7 @@ pub(crate) async fn locate(target: &ObjectRef, ignore_rebind_mode: bool) -> Resu
                 return Err(raised_by(raised, &LOCATE, &link));
             }
             Some(LocateStatus::NeedsAddressingMode) => {
-                attempt.change_address_form(&mut reply.body(), &binding, &link)?;
+                progress.change_address_form(&mut reply.body(), &binding, &link)?;
             }
             None => {
                 let text = format!("{} answered a LocateRequest with another message", link.peer());
@@ -77,15 +76,15 @@ pub(crate) async fn locate(target: &ObjectRef, ignore_rebind_mode: bool) -> Resu
     }
 }
 
-pub(crate) async fn ask(
+/// Sends a LocateRequest. Fails if it cannot be encoded. Returns the reply, or the failure of the connection.
+pub(crate) async fn send_locate_request(
     target: &ObjectRef,
     link: &Arc<SharedConnection>,
     binding: &Binding,
-    deadline: Option<Instant>,
-    begun: Instant,
+    progress: &CallProgress<'_>,
 ) -> Result<Result<Reply, CallError>, EncodeError> {
     let (pending, StartedRequest { id, mut encoder, .. }) =
-        match link.begin_call(deadline, binding.version, None, begun) {
+        match link.begin_call(progress.deadline, binding.version, None, progress.begun) {
             Ok(begun) => begun,
             Err(error) => return Ok(Err(error)),
         };

@@ -1,17 +1,17 @@
 //! The client side of calls: binding, encoding, sending, awaiting the reply, and retries.
 //!
-//! The loop of a call is in this file ([`invoke`] and its variants). `bind` finds the connection of a
-//! reference in `connection_pool`, which uses `dialer` to open connections. Calls of servants of the same ORB
-//! are in `collocated`.
+//! This file contains the loop of a call ([`invoke`] and its variants). `bind` finds the connection of a
+//! reference in `connection_pool`, which uses `dialer` to open connections. `collocated` calls local
+//! servants.
 
 #![expect(
     clippy::manual_async_fn,
     reason = "with `+ Send` in the signature, the compiler proves it here once instead of for each stub"
 )]
 
-mod attempt;
 pub(crate) mod bidirectional;
 mod bind;
+mod call_progress;
 #[cfg(feature = "tracing")]
 mod call_span;
 pub(crate) mod collocated;
@@ -49,35 +49,34 @@ pub(crate) use failure::{bad_reply, undeclared_user_exception};
 pub use fan_out::{Answer, FanOut, fan_out};
 pub(crate) use traced_call::transact;
 
-use crate::client::attempt::{Attempt, RetryBudget};
 use crate::client::bind::SharedBinding;
+use crate::client::call_progress::{CallProgress, RetryBudget};
 #[cfg(feature = "tracing")]
 use crate::client::call_span::CallObserver;
 use crate::client::failure::{call_failed, user_exception};
-use crate::client::locate::ask_reference;
+use crate::client::locate::fetch_reference;
 use crate::client::request::OutgoingRequest;
 use crate::connection::{OnewayError, SharedConnection, now};
 use crate::reference::operation::{CallOperation, Operation};
 use crate::reference::{ObjectRef, SyncScope};
 use crate::servant::{BadResults, ResultStream, deadline_for_call};
-use crate::stream::{ArgumentContent, ElementLayout, LastArgument};
+use crate::stream::{ArgumentContent, ElementLayout, StreamedArgument};
 #[cfg(not(feature = "tracing"))]
 use crate::telemetry::CallObserver;
 use crate::trace::{self, Direction};
 
-/// The idle timeout of a connection over which the server was asked for a reference that has another address.
-/// Later calls use a connection to that address.
+/// The idle timeout of a connection that later calls do not use, because a new address was received.
 const UNUSED_CONNECTION_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A function that encodes the arguments. It is called again if the request has to be sent again.
+/// A function that encodes the arguments. It may be called several times for a call.
 type Arguments<'a> = &'a (dyn Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync + 'a);
 
-/// Calls an operation and waits for its results. Called by generated stubs. `raised` decodes the exceptions
-/// of the raises clause, which it recognises by their repository ids.
+/// Calls an operation and waits for its results. Called by generated stubs. `raised` decodes an exception of
+/// the operation's raises clause, and returns `None` for other repository ids.
 ///
 /// Fails with the exception that the servant raised; with MARSHAL, COMPLETED_YES, if the reply cannot be
-/// decoded; with TRANSIENT, COMM_FAILURE or TIMEOUT if there is no reply. Dropping the future cancels the
-/// call: if the request was already sent, a CancelRequest follows, and the connection remains usable.
+/// decoded; and with TRANSIENT, COMM_FAILURE or TIMEOUT if there is no reply. Dropping the future cancels the
+/// call. If the request was already sent, a CancelRequest is sent. The connection remains usable.
 pub fn invoke<R, E: From<SystemException>>(
     target: &ObjectRef,
     operation: &'static Operation,
@@ -92,12 +91,12 @@ pub fn invoke<R, E: From<SystemException>>(
 }
 
 /// Calls an operation whose last argument is a `@stream`, like [`invoke`]. `encode` encodes the other
-/// arguments. Fails with BAD_PARAM if the source fails, see [`ByteSource`](crate::ByteSource). If the future
-/// is dropped after a part of the source was sent, the exclusive connection of the call is closed.
+/// arguments. Fails with BAD_PARAM if the source fails (see [`ByteSource`](crate::ByteSource)). The call uses
+/// an exclusive connection, which is closed if the future is dropped after a part of the source was sent.
 pub fn invoke_from<R, E: From<SystemException>>(
     target: &ObjectRef,
     operation: &'static Operation,
-    source: LastArgument,
+    source: StreamedArgument,
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
     decode: impl Fn(&mut Decoder<'_>) -> Result<R, DecodeError> + Send + Sync,
     raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>> + Send + Sync,
@@ -117,12 +116,12 @@ pub fn invoke_from<R, E: From<SystemException>>(
 }
 
 /// Calls an operation with a `@stream` result over an exclusive connection, like [`invoke`]. `source` is the
-/// last argument if it is a `@stream` as well. Fails with IMP_LIMIT, COMPLETED_YES, for a result of more than
-/// `Limits::max_stream_size`. Dropping the future closes the connection.
+/// last argument, if that is also a `@stream`. Fails with IMP_LIMIT, COMPLETED_YES, if the result has more
+/// bytes than `Limits::max_stream_size`. Dropping the future closes the connection.
 pub fn invoke_into<S: ResultStream, E: From<SystemException>>(
     target: &ObjectRef,
     operation: &'static Operation,
-    source: Option<LastArgument>,
+    source: Option<StreamedArgument>,
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
     raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>> + Send + Sync,
 ) -> impl Future<Output = Result<S, E>> + Send {
@@ -131,7 +130,7 @@ pub fn invoke_into<S: ResultStream, E: From<SystemException>>(
         let transact = |encode, payload| {
             Box::pin(traced_call::transact_into(target, operation, encode, payload, unaligned_fragments))
         };
-        let results = match source.map(LastArgument::into_content) {
+        let results = match source.map(StreamedArgument::into_content) {
             Some(ArgumentContent::Bytes(bytes, layout)) => {
                 transact(&with_sequence(&encode, bytes, layout), None).await?
             }
@@ -153,7 +152,7 @@ pub fn invoke_into<S: ResultStream, E: From<SystemException>>(
 pub fn send_oneway_from(
     target: &ObjectRef,
     operation: &'static Operation,
-    source: LastArgument,
+    source: StreamedArgument,
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
 ) -> impl Future<Output = Result<(), SystemException>> + Send {
     async move {
@@ -168,7 +167,7 @@ pub fn send_oneway_from(
     }
 }
 
-/// Returns a function that encodes the arguments, and then a sequence with these bytes as its elements.
+/// Returns a function that encodes the arguments, followed by a sequence whose elements are `bytes`.
 fn with_sequence(
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
     bytes: Bytes,
@@ -199,12 +198,12 @@ fn results<R, E: From<SystemException>>(
     Err(user_exception(orb, &mut reply.body().with_context(orb), operation, raised))
 }
 
-/// Sends a oneway at the reference's sync scope. Called by generated stubs. If the future is dropped, the
-/// message is queued completely or not at all.
+/// Sends a oneway with the sync scope of the reference. Called by generated stubs. If the future is dropped,
+/// the message is either queued completely or not at all.
 ///
 /// Fails with TRANSIENT or COMM_FAILURE if the oneway could not be sent, and with TIMEOUT if the queue of the
-/// connection stayed full up to the deadline. With the scopes `Server` and `Target`, exceptions of the server
-/// are returned too.
+/// connection stayed full until the deadline. With the scopes `Server` and `Target`, also fails with server
+/// exceptions.
 pub fn send_oneway(
     target: &ObjectRef,
     operation: &'static Operation,
@@ -213,7 +212,7 @@ pub fn send_oneway(
     send_without_reply(target, operation, encode)
 }
 
-/// Sends a request of any operation, and does not wait for results: see [`send_oneway`].
+/// Sends a request of any operation without waiting for results: see [`send_oneway`].
 pub(crate) async fn send_without_reply(
     target: &ObjectRef,
     operation: &CallOperation<'_>,
@@ -241,7 +240,7 @@ async fn queue(
     observer: CallObserver<'_>,
 ) -> Result<(), SystemException> {
     let mut budget = RetryBudget::new(target);
-    let mut has_asked = false;
+    let mut has_fetched_reference = false;
     loop {
         let SharedBinding { binding, link } = target.bind_shared(|| deadline(target, now())).await?;
         let request = OutgoingRequest::new(target, &binding, &link, operation, ResponseFlags::None, None);
@@ -252,8 +251,11 @@ async fn queue(
             Ok(flow) => flow,
             Err(error) => {
                 link.discard(started.encoder);
-                if binding.asks && target.must_fetch_reference() && !std::mem::replace(&mut has_asked, true) {
-                    ask_reference(target).await;
+                if binding.requests_reference
+                    && target.must_fetch_reference()
+                    && !std::mem::replace(&mut has_fetched_reference, true)
+                {
+                    fetch_reference(target).await;
                     continue;
                 }
                 return Err(error.into());
@@ -276,7 +278,7 @@ async fn queue(
             Err(OnewayError::Full) => {
                 let (peer, name) = (link.peer(), operation.name);
                 let text =
-                    format!("the queue of oneways to {peer} stayed full up to the deadline of `{name}`");
+                    format!("the queue of oneways to {peer} stayed full until the deadline of `{name}`");
                 return Err(SystemException::timeout()
                     .with_minor(minor::TIMEOUT_REQUEST_END)
                     .with_reason(text));
@@ -294,19 +296,19 @@ async fn call(
     encode: Arguments<'_>,
     observer: CallObserver<'_>,
 ) -> Result<Reply, SystemException> {
-    let mut attempt = Attempt::new(target, operation);
+    let mut progress = CallProgress::new(target, operation);
     loop {
-        let SharedBinding { binding, link } = target.bind_shared(|| attempt.deadline).await?;
+        let SharedBinding { binding, link } = target.bind_shared(|| progress.deadline).await?;
         let addressing = binding.addressing.get();
         let request = OutgoingRequest::new(target, &binding, &link, operation, response, addressing)
             .with_observer(observer);
         observer.record_peer(link.peer());
-        let begun = link.begin_call(attempt.deadline, binding.version, request.header_key(), attempt.begun);
+        let begun = link.begin_call(progress.deadline, binding.version, request.header_key(), progress.begun);
         let (pending, mut started) = match begun {
             Ok(begun) => begun,
             Err(error) => {
                 target.unbind(&binding);
-                attempt.retry_or_fail(error, &link)?;
+                progress.retry_or_fail(error, &link)?;
                 continue;
             }
         };
@@ -314,7 +316,7 @@ async fn call(
             Ok(flow) => flow,
             Err(error) => {
                 link.discard(started.encoder);
-                if attempt.ask_for_reference(&binding).await {
+                if progress.fetch_reference_once(&binding).await {
                     continue;
                 }
                 return Err(error.into());
@@ -332,14 +334,14 @@ async fn call(
                 if !link.is_usable() {
                     target.unbind(&binding);
                 }
-                attempt.retry_or_fail(operation.adapt_error(error), &link)?;
+                progress.retry_or_fail(operation.adapt_error(error), &link)?;
                 continue;
             }
         };
-        attempt.record_reply(&reply, &link);
-        if attempt.adopt_reference(&reply, &binding) {
+        progress.record_reply(&reply, &link);
+        if progress.adopt_reference(&reply, &binding) {
             link.set_idle_timeout(UNUSED_CONNECTION_TIMEOUT);
-        } else if attempt.accept_reply(&reply, &binding, &link)? {
+        } else if progress.accept_reply(&reply, &binding, &link)? {
             return Ok(reply);
         }
     }
@@ -347,13 +349,13 @@ async fn call(
 
 #[inline]
 fn trace_request(encoder: &Encoder, link: &SharedConnection, operation: &CallOperation<'_>) {
-    if trace::wire_enabled() {
-        trace::wire(Direction::Out, link.peer(), operation.name, encoder.head(), encoder.len());
+    if trace::is_wire_log_enabled() {
+        trace::log_message(Direction::Out, link.peer(), operation.name, encoder.head(), encoder.len());
     }
 }
 
-/// Returns the deadline of a call through this reference that begins now. It follows from the timeout of the
-/// reference or else of the ORB, and is not later than the deadline of the current request.
+/// Returns the deadline of a call through this reference that begins now. The timeout of the reference, or
+/// else of the ORB, determines it. It is at most the deadline of the reference and of the current request.
 pub(crate) fn deadline(target: &ObjectRef, now: Instant) -> Option<Instant> {
     let timeout = target.options().timeout.unwrap_or(target.orb().config.client.timeout);
     let own = timeout.map(|timeout| later(now, timeout));

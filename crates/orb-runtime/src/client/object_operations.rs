@@ -1,5 +1,4 @@
-//! Calls of the operations that every object has (`_is_a`, `_non_existent`), LocateRequests, and the flushing
-//! of oneway requests.
+//! Operations that every object has (`_is_a`, `_non_existent`), LocateRequests, and the flushing of oneways.
 
 use std::sync::atomic::Ordering;
 
@@ -39,9 +38,11 @@ impl ObjectRef {
         {
             return Ok(!client::exists_here(self, &entry, "_non_existent").await?);
         }
-        let answer = match ask(self, &NON_EXISTENT).await {
-            // Servers of GIOP 1.0 know the operation only under its old name.
-            Err(error) if error.kind == SystemExceptionKind::BadOperation => ask(self, &NOT_EXISTENT).await,
+        let answer = match call_predicate(self, &NON_EXISTENT).await {
+            // Servers of GIOP 1.0 know the operation only by its old name.
+            Err(error) if error.kind == SystemExceptionKind::BadOperation => {
+                call_predicate(self, &NOT_EXISTENT).await
+            }
             answer => answer,
         };
         match answer {
@@ -50,7 +51,8 @@ impl ObjectRef {
         }
     }
 
-    pub(crate) async fn call_locate(&self) -> Result<bool, SystemException> {
+    /// Returns whether the server has the object, or for an object of this ORB, whether it may exist.
+    pub(crate) async fn locate_exists(&self) -> Result<bool, SystemException> {
         if let Some(key) = self.own_key() {
             return Ok(self.orb().may_be_here(key));
         }
@@ -59,11 +61,11 @@ impl ObjectRef {
 
     pub(crate) async fn bind_now(&self) -> Result<(), SystemException> {
         self.clear_bound();
-        let here = match self.own_key() {
+        let exists = match self.own_key() {
             Some(key) => self.orb().may_be_here(key),
             None => client::locate::locate(self, true).await?,
         };
-        if here {
+        if exists {
             return Ok(());
         }
         Err(SystemException::object_not_exist()
@@ -81,23 +83,23 @@ impl ObjectRef {
                     None => Ok(()),
                 };
                 if flushed.is_err() && binding.lost_oneways() {
-                    binding.loss_reported.store(true, Ordering::Relaxed);
+                    binding.is_loss_reported.store(true, Ordering::Relaxed);
                 }
                 flushed
             }
         };
-        // Clear the flag even if there is an error already: that error reports both losses.
+        // Take the record of earlier losses even if the flush failed: its error also stands for these.
         let lost_before = self.take_lost_oneways();
         flushed?;
         if lost_before { Err(oneways_lost("an earlier connection broke")) } else { Ok(()) }
     }
 }
 
-async fn ask(target: &ObjectRef, operation: &'static Operation) -> Result<bool, SystemException> {
+async fn call_predicate(target: &ObjectRef, operation: &'static Operation) -> Result<bool, SystemException> {
     client::invoke(target, operation, |_| Ok(()), |d| d.read_bool(), |_, _| None).await
 }
 
-/// Waits until the queue of the connection is written, or until the deadline that a call made now would have.
+/// Waits until the queue of the connection is written. Fails at the deadline that a call made now would have.
 async fn flush(target: &ObjectRef, link: &SharedConnection) -> Result<(), SystemException> {
     let failed =
         |error: CallError| oneways_lost(&format!("the connection to {} broke: {error}", link.peer()));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use giop_codec::cdr::{Encoder, Mark};
 use giop_codec::giop::{
     AddressingDisposition, MessageHeader, MessageType, RequestHeader, ResponseFlags, ServiceContext,
-    ServiceContexts, TargetAddress, TargetReference, announce_blocks, announce_message, begin_body,
-    finish_message, put_message_header,
+    ServiceContexts, TargetAddress, TargetReference, announce_message_size, begin_body, finish_message,
+    insert_block_list, put_message_header,
 };
 use giop_codec::ior::{IiopProfile, Ior, TaggedProfile};
 use giop_codec::{ByteOrder, EncodeError, EncodeErrorKind, Version};
@@ -22,12 +22,12 @@ pub(crate) struct OutgoingRequest<'a> {
     target: &'a ObjectRef,
     binding: &'a Arc<Binding>,
     link: &'a SharedConnection,
-    /// Service contexts that the server has not received yet, such as the code sets.
-    announce: &'a [ServiceContext],
+    /// Service contexts that the server may not have received yet, such as the code sets.
+    initial_contexts: &'a [ServiceContext],
     operation: &'a CallOperation<'a>,
     response: ResponseFlags,
     addressing: Option<AddressingDisposition>,
-    /// The length in bytes, and the element type, of a last argument that is sent separately.
+    /// The size in bytes, and the layout of the elements, of a last argument that is sent separately.
     payload: Option<(u32, ElementLayout)>,
     observer: CallObserver<'a>,
 }
@@ -42,13 +42,13 @@ impl<'a> OutgoingRequest<'a> {
         response: ResponseFlags,
         addressing: Option<AddressingDisposition>,
     ) -> Self {
-        let is_announced = link.has_reply() && !(binding.asks && target.must_fetch_reference());
-        let announce = if is_announced { &[] } else { binding.announce.as_slice() };
+        let is_announced = link.has_reply() && !(binding.requests_reference && target.must_fetch_reference());
+        let initial_contexts = if is_announced { &[] } else { binding.initial_contexts.as_slice() };
         Self {
             target,
             binding,
             link,
-            announce,
+            initial_contexts,
             operation,
             response,
             addressing,
@@ -57,7 +57,7 @@ impl<'a> OutgoingRequest<'a> {
         }
     }
 
-    /// Adds a sequence of this size in bytes as the last argument. Only its length is encoded.
+    /// Adds a sequence with elements of `size` bytes as the last argument. Only its length is encoded.
     pub(crate) fn with_payload(self, size: u32, layout: ElementLayout) -> Self {
         Self { payload: Some((size, layout)), ..self }
     }
@@ -67,11 +67,11 @@ impl<'a> OutgoingRequest<'a> {
         Self { observer, ..self }
     }
 
-    /// Returns the key by which the connection caches the encoded header, or `None` if the header has
-    /// contents that other requests of the operation do not have.
+    /// Returns the key by which the connection caches the encoded header. Returns `None` if the header is not
+    /// the same in all requests of the operation.
     #[inline]
     pub(crate) fn header_key(&self) -> Option<HeaderKey<'a>> {
-        let is_cacheable = self.announce.is_empty()
+        let is_cacheable = self.initial_contexts.is_empty()
             && self.addressing.is_none()
             && self.observer.context().is_none()
             && self.target.options().contexts.is_empty();
@@ -82,9 +82,8 @@ impl<'a> OutgoingRequest<'a> {
         operation.address().map(|operation| HeaderKey { binding, operation, response })
     }
 
-    /// Encodes the whole message in one pass over the arguments, into one buffer and its shared chunks. If
-    /// the arguments contain a long sequence of structs, only the header is encoded. The returned [`Flow`]
-    /// then encodes the arguments while they are sent.
+    /// Encodes the message in one pass over the arguments, and returns `None`. If they contain a long
+    /// sequence of structs, encodes only the header. The returned [`Flow`] encodes them while they are sent.
     pub(crate) fn encode<'b>(
         &self,
         started: &mut StartedRequest,
@@ -92,8 +91,7 @@ impl<'a> OutgoingRequest<'a> {
     ) -> Result<Option<Flow<'b>>, EncodeError> {
         let order = self.operation.raw_arguments.map_or(ByteOrder::NATIVE, |(order, _)| order);
         match self.encode_in(order, started, arguments) {
-            // The arguments contain a custom value that was received in the other byte order, and the byte
-            // order of its state cannot be converted.
+            // The arguments contain a custom value in the other byte order, which cannot be converted.
             Err(EncodeError { kind: EncodeErrorKind::CustomState })
                 if self.operation.raw_arguments.is_none() =>
             {
@@ -119,12 +117,12 @@ impl<'a> OutgoingRequest<'a> {
         begin_body(e);
         let begun = e.mark();
         let body = e.position();
-        let flows = self.payload.is_none() && self.link.flows();
-        if flows {
-            e.measure_runs();
+        let may_flow = self.payload.is_none() && self.link.supports_flows();
+        if may_flow {
+            e.begin_measuring_runs();
         }
         arguments(e)?;
-        if flows && e.measured_runs() > 0 {
+        if may_flow && e.end_measuring_runs() > 0 {
             if let Some(flow) = self.begin_flow(e, begun, arguments)? {
                 return Ok(Some(flow));
             }
@@ -132,21 +130,21 @@ impl<'a> OutgoingRequest<'a> {
         }
         if let Some((size, layout)) = self.payload {
             layout.encode_start(size as usize, e)?;
-            announce_message(e, MessageHeader::SIZE_AT, size.into())?;
+            announce_message_size(e, MessageHeader::SIZE_AT, size.into())?;
             return Ok(None);
         }
         if e.position() == body {
-            e.rewind(end); // Without arguments, their padding is omitted.
+            e.rewind(end); // The padding before the arguments is omitted if there are none.
         }
-        if e.chunk_count() > 1 && self.binding.blocks && !self.operation.streamed {
-            announce_blocks(e);
+        if e.chunk_count() > 1 && self.binding.sends_block_lists && !self.operation.is_streamed {
+            insert_block_list(e);
         }
         finish_message(e, MessageHeader::SIZE_AT)?;
         Ok(None)
     }
 
-    /// Rewinds to the start of the arguments, whose size was measured. Returns `None` if the arguments cannot
-    /// be encoded while they are sent.
+    /// Rewinds to the start of the measured arguments. Returns `None` if they cannot be encoded while they
+    /// are sent.
     #[cold]
     fn begin_flow<'b>(
         &self,
@@ -155,15 +153,15 @@ impl<'a> OutgoingRequest<'a> {
         arguments: Arguments<'b>,
     ) -> Result<Option<Flow<'b>>, EncodeError> {
         let end = e.position();
-        // Values can refer to each other, so they are encoded completely. Arguments with shared chunks are as
-        // well, because they may need a list of blocks.
-        let flows = e.chunk_count() == 0 && !e.has_values();
-        if flows {
+        // Value types can refer to each other, and arguments with shared chunks may need a list of blocks.
+        // Both must be encoded completely before they are sent.
+        let may_flow = e.chunk_count() == 0 && !e.has_value_types();
+        if may_flow {
             finish_message(e, MessageHeader::SIZE_AT)?;
         }
         e.rewind(begun);
         let size = end.saturating_sub(e.position()) as u64;
-        Ok(flows.then_some(Flow { arguments, size }))
+        Ok(may_flow.then_some(Flow { arguments, size }))
     }
 
     #[cold]
@@ -174,23 +172,23 @@ impl<'a> OutgoingRequest<'a> {
             e.reset(order, binding.version);
         }
         e.set_code_sets(binding.code_sets);
-        e.set_ends_bases(binding.ends_bases);
+        e.set_base_end_tags(binding.writes_base_end_tags);
         put_message_header(e, MessageType::Request);
         let begun = e.mark();
         let own = &target.options().contexts;
         let joined: Vec<ServiceContext>;
         let trace = self.observer.context();
-        let contexts = match (self.announce, own.is_empty(), binding.caller_contexts.as_slice()) {
-            (announce, _, caller) if trace.is_some() => {
+        let contexts = match (self.initial_contexts, own.is_empty(), binding.caller_contexts.as_slice()) {
+            (initial_contexts, _, caller) if trace.is_some() => {
                 let own = own.iter().filter(|own| trace.is_none_or(|trace| trace.id != own.id));
-                joined = announce.iter().chain(caller).chain(own).chain(trace).cloned().collect();
+                joined = initial_contexts.iter().chain(caller).chain(own).chain(trace).cloned().collect();
                 ServiceContexts::from(&*joined)
             }
             ([], _, []) => ServiceContexts::from(&**own),
-            (announce, true, []) => ServiceContexts::from(announce),
+            (initial_contexts, true, []) => ServiceContexts::from(initial_contexts),
             ([], true, caller) => ServiceContexts::from(caller),
-            (announce, _, caller) => {
-                joined = announce.iter().chain(caller).chain(own.iter()).cloned().collect();
+            (initial_contexts, _, caller) => {
+                joined = initial_contexts.iter().chain(caller).chain(own.iter()).cloned().collect();
                 ServiceContexts::from(&*joined)
             }
         };
@@ -224,7 +222,7 @@ impl<'a> OutgoingRequest<'a> {
     }
 }
 
-/// Returns the address in the form that the server requested, by default as an object key.
+/// Returns the object's address in the form that the server requested. The default is the object key.
 #[inline]
 pub(crate) fn address_of<'a>(
     target: &ObjectRef,
@@ -240,8 +238,8 @@ pub(crate) fn address_of<'a>(
     })
 }
 
-/// Returns the reference, with the index of the profile that the binding uses. After a forward, the reference
-/// consists of that profile only.
+/// Returns the reference with the index of the profile that the binding uses. If the reference does not
+/// contain this profile, for example after a forward, the result contains only this profile.
 #[cold]
 fn reference_with_profile(target: &ObjectRef, binding: &Binding) -> Result<TargetReference, EncodeError> {
     let ior = target.ior();

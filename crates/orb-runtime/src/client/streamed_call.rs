@@ -1,4 +1,4 @@
-//! Calls over exclusive connections: with a `@stream` argument from a source, or a `@stream` result.
+//! Calls with a `@stream` argument from a source or a `@stream` result, over exclusive connections.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -13,15 +13,15 @@ use giop_proto::calls::CallId;
 use giop_proto::{CallError, Reply, SentPart};
 
 use crate::client::CallObserver;
-use crate::client::attempt::{Attempt, RetryBudget, address_form_repeated};
 use crate::client::bind::ExclusiveBinding;
+use crate::client::call_progress::{CallProgress, RetryBudget, address_form_repeated};
 use crate::client::failure::{call_failed, raised_by, system_exception};
-use crate::client::locate::ask;
+use crate::client::locate::send_locate_request;
 use crate::client::request::OutgoingRequest;
 use crate::client::{Arguments, deadline, trace_request};
 use crate::connection::exclusive::Lease;
 use crate::connection::{
-    Binding, PayloadOutcome, Pending, SharedConnection, StartedRequest, now, poll_deadline,
+    Binding, PayloadOutcome, PendingCall, SharedConnection, StartedRequest, now, poll_deadline,
 };
 use crate::reference::operation::CallOperation;
 use crate::reference::{ObjectRef, SyncScope};
@@ -47,8 +47,8 @@ pub(crate) async fn transact(
     }
 }
 
-/// Makes a call whose results are read while they are received. The rest of the argument is sent meanwhile.
-/// `unaligned_fragments`: see [`call`].
+/// Makes a call whose results are read while they are received and while the rest of the argument is sent.
+/// See [`call`] for `unaligned_fragments`.
 pub(crate) async fn transact_into(
     target: &ObjectRef,
     operation: &CallOperation<'_>,
@@ -62,7 +62,7 @@ pub(crate) async fn transact_into(
         call(target, operation, response, encode, &mut payload, observer).await?;
     let is_result = reply.status() == ReplyStatus::NoException;
     let mut argument = payload.filter(|_| is_result && lease.link().unsent_payload_bytes() > 0);
-    if reply.coming() == 0
+    if reply.stream_len() == 0
         && let Some(mut payload) = argument.take()
     {
         finish_payload(lease.link(), deadline, &mut payload).await?;
@@ -77,9 +77,8 @@ struct ReceivedReply {
     deadline: Option<Instant>,
 }
 
-/// Makes a call over an exclusive connection. The `bool` is set if the results are read while they are
-/// received. It tells whether this includes replies in GIOP 1.1 fragments, in which the alignment of values
-/// is unknown.
+/// Makes a call over an exclusive connection. `unaligned_fragments` is `Some` if the results are read while
+/// they are received. It is `Some(true)` if this includes GIOP 1.1 fragments, whose values may be unaligned.
 async fn call(
     target: &ObjectRef,
     operation: &CallOperation<'_>,
@@ -89,8 +88,8 @@ async fn call(
     observer: CallObserver<'_>,
 ) -> Result<ReceivedReply, SystemException> {
     let size = payload.as_ref().map(payload_size).transpose()?;
-    let mut attempt = Attempt::new(target, operation);
-    let deadline = attempt.deadline;
+    let mut progress = CallProgress::new(target, operation);
+    let deadline = progress.deadline;
     let mut addressing = None;
     loop {
         let ExclusiveBinding { binding, mut lease } = target.bind_exclusive(deadline).await?;
@@ -98,17 +97,17 @@ async fn call(
         let is_large = payload.as_ref().is_some_and(|payload| payload.len() > MAX_KEPT_BYTES);
         if is_large
             && !target.is_located()
-            && !locate_first(target, operation, &mut attempt, &binding, link).await?
+            && !locate_first(target, operation, &mut progress, &binding, link).await?
         {
             continue;
         }
         let request = OutgoingRequest::new(target, &binding, link, operation, response, addressing)
             .with_observer(observer);
         observer.record_peer(link.peer());
-        let (pending, started) = match link.begin_call(deadline, binding.version, None, attempt.begun) {
+        let (pending, started) = match link.begin_call(deadline, binding.version, None, progress.begun) {
             Ok(begun) => begun,
             Err(error) => {
-                attempt.retry_or_fail(error, link)?;
+                progress.retry_or_fail(error, link)?;
                 continue;
             }
         };
@@ -122,7 +121,7 @@ async fn call(
             Ok(reply) => reply,
             Err(error) => {
                 let adapted = operation.adapt_error(error);
-                if attempt.should_retry(&adapted) {
+                if progress.should_retry(&adapted) {
                     let exception = adapted.into_system_exception();
                     rewind(payload, operation, link, exception, error.to_string())?;
                     continue;
@@ -130,9 +129,9 @@ async fn call(
                 return Err(failed_during_payload(adapted, error, operation, link, payload.as_ref()));
             }
         };
-        // From now on, the connection itself tells whether more of the result is outstanding.
+        // From now on, the connection knows whether a part of the result is outstanding.
         lease.set_awaits_result(false);
-        attempt.record_reply(&reply, link);
+        progress.record_reply(&reply, link);
         match reply.status() {
             ReplyStatus::NoException => {
                 target.set_located(true);
@@ -141,21 +140,21 @@ async fn call(
             ReplyStatus::UserException => return Ok(ReceivedReply { reply, lease, call, deadline }),
             ReplyStatus::SystemException => {
                 let raised = system_exception(target, &reply, operation);
-                if !attempt.discard_stale_forward(&raised) {
+                if !progress.discard_stale_forward(&raised) {
                     return Err(raised_by(raised, operation, link));
                 }
-                let reason = format!("{} is an outdated location of the object", link.peer());
+                let reason = format!("{} is no longer the location of the object", link.peer());
                 rewind(payload, operation, link, raised, reason)?;
             }
             ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => {
-                attempt.follow_forward(&mut reply.body(), false)?;
-                // The address form that this server requested does not apply to the next one.
+                progress.follow_forward(&mut reply.body(), false)?;
+                // The form of the address that this server requested does not apply to the next server.
                 addressing = None;
-                let reason = "the server forwards the call; the next call is sent to the new location";
+                let reason = "the server forwarded the call; the next call is sent to the new location";
                 rewind(payload, operation, link, SystemException::transient(), reason.to_owned())?;
             }
             ReplyStatus::NeedsAddressingMode => {
-                let form = attempt.decode_address_form(&mut reply.body())?;
+                let form = progress.decode_address_form(&mut reply.body())?;
                 if addressing.replace(form) == Some(form) {
                     return Err(address_form_repeated(link));
                 }
@@ -166,20 +165,20 @@ async fn call(
     }
 }
 
-/// Asks the server by LocateRequest whether it has the object, before a large payload is sent: a forward now
-/// costs a round trip, but a forward after the payload has begun can fail the call. Returns `false` if the
-/// call has to begin again, at another location or over another connection.
+/// Asks the server by LocateRequest whether it has the object, before a large payload is sent. A forward at
+/// this time costs a round trip, but after the payload has begun, it can make the call fail. Returns `false`
+/// if the call must begin again, at another location or over another connection.
 async fn locate_first(
     target: &ObjectRef,
     operation: &CallOperation<'_>,
-    attempt: &mut Attempt<'_>,
+    progress: &mut CallProgress<'_>,
     binding: &Binding,
     link: &Arc<SharedConnection>,
 ) -> Result<bool, SystemException> {
-    match ask(target, link, binding, attempt.deadline, attempt.begun).await? {
+    match send_locate_request(target, link, binding, progress).await? {
         Ok(reply) => match reply.locate_status() {
             Some(LocateStatus::ObjectForward | LocateStatus::ObjectForwardPerm) => {
-                attempt.follow_forward(&mut reply.body(), false)?;
+                progress.follow_forward(&mut reply.body(), false)?;
                 Ok(false)
             }
             Some(LocateStatus::UnknownObject) => {
@@ -188,18 +187,18 @@ async fn locate_first(
                 let exception = SystemException::object_not_exist()
                     .with_minor(minor::OBJECT_NOT_EXIST_NO_OBJECT)
                     .with_reason(text);
-                if attempt.discard_stale_forward(&exception) { Ok(false) } else { Err(exception) }
+                if progress.discard_stale_forward(&exception) { Ok(false) } else { Err(exception) }
             }
-            // In all other cases, the reply to the request will tell the outcome.
+            // In all other cases, the reply to the request determines the outcome.
             _ => {
                 target.set_located(true);
                 Ok(true)
             }
         },
         Err(error) => {
-            // Only a LocateRequest may have been sent, and nothing of the request itself.
+            // At most the LocateRequest was sent, and nothing of the request itself.
             let error = CallError { sent: SentPart::Nothing, ..error };
-            if attempt.should_retry(&error) {
+            if progress.should_retry(&error) {
                 return Ok(false);
             }
             Err(call_failed(error, operation, link).completed(CompletionStatus::No))
@@ -207,13 +206,13 @@ async fn locate_first(
     }
 }
 
-/// Sends a request, with its payload if it has one, and waits for the reply. Fails if the request cannot be
-/// encoded, or if the source of the payload failed.
+/// Sends a request, with its payload if it has one, and waits for the reply. The outer error means that the
+/// request cannot be encoded or that the source of the payload failed, the inner one that the call failed.
 async fn exchange(
     request: OutgoingRequest<'_>,
     mut started: StartedRequest,
     link: &SharedConnection,
-    pending: Pending<'_>,
+    pending: PendingCall<'_>,
     encode: Arguments<'_>,
     operation: &CallOperation<'_>,
     payload: Option<(&mut Payload, u32)>,
@@ -233,8 +232,7 @@ async fn exchange(
     let call = pending.call();
     let request = request.with_payload(size, payload.layout());
     encode_start(&request, &mut started, link, encode, operation, payload)?;
-    // If this fails, the call ended before any of its bytes were queued, because its deadline passed or the
-    // connection failed.
+    // This fails if the call has ended before any of its bytes were queued. The reply has the reason.
     if pending.begin_payload(started.encoder, size.into()).is_ok() {
         match poll_fn(|cx| link.poll_payload(cx, Some(call), payload)).await {
             PayloadOutcome::Failed(error, sent) => return Err(error.into_exception(completion_status(sent))),
@@ -244,8 +242,8 @@ async fn exchange(
     Ok(pending.reply().await)
 }
 
-/// Rewinds the payload, if there is one, to its start, so that the request can be sent again. If that is
-/// impossible, returns the exception with the reason for which the request would be sent again.
+/// Rewinds the payload, if there is one, so that the request can be sent again. If the payload cannot be
+/// rewound, fails with `exception`. `reason` is why the request had to be sent again.
 #[cold]
 fn rewind(
     payload: &mut Option<Payload>,
@@ -386,8 +384,8 @@ async fn finish_payload(
     Ok(())
 }
 
-/// Returns the completion status of a failed call. A servant may start before the request is completely sent,
-/// because it can read a stream while it is received.
+/// Returns the completion status of a failed call. The status is uncertain as soon as a part of the request
+/// was sent, because a servant may read a stream while it is received.
 fn completion_status(sent: SentPart) -> CompletionStatus {
     match sent {
         SentPart::Nothing => CompletionStatus::No,
@@ -395,8 +393,8 @@ fn completion_status(sent: SentPart) -> CompletionStatus {
     }
 }
 
-/// Creates the exception for a call that failed. `error` is what happened. `adapted` is the same error with
-/// the part of the request that counts as sent.
+/// Creates the exception for a call that failed with `error`. `adapted` is the same error as it applies to
+/// the operation, see [`CallOperation::adapt_error`].
 #[cold]
 fn failed_during_payload(
     adapted: CallError,

@@ -12,20 +12,19 @@ use tokio::net::TcpStream;
 use crate::endpoint::Endpoint;
 use crate::runtime::Shared;
 use crate::tls::Tls;
-use crate::tls::failure::Failure;
+use crate::tls::failure::HandshakeFailure;
 use crate::transport::Socket;
 use crate::transport::tls::TlsSocket;
 
-/// Establishes a session with the server to which a stream is connected. The source of an error is a
-/// [`Failure`].
+/// Establishes a TLS session with a connected server. Errors contain a [`HandshakeFailure`].
 pub(crate) async fn secure(orb: &Arc<Shared>, stream: TcpStream, host: &str) -> io::Result<Socket> {
     let mut handshake = HandshakeCounter { core: orb, succeeded: false };
     let outcome = async {
-        let tls = orb.config.tls.as_ref().and_then(Tls::client).ok_or(Failure::NotConfigured(
-            "no CA is trusted for servers; add one with TlsBuilder::trust or TlsBuilder::pin",
+        let tls = orb.config.tls.as_ref().and_then(Tls::client).ok_or(HandshakeFailure::NotConfigured(
+            "no certificates of servers are trusted; use TlsBuilder::trust or TlsBuilder::pin",
         ));
         let name = ServerName::try_from(host.to_owned())
-            .map_err(|_| Failure::NotConfigured("the host is neither a DNS name nor an IP address"));
+            .map_err(|_| HandshakeFailure::NotConfigured("the host must be a DNS name or an IP address"));
         let connection = ClientConnection::new(tls?, name?)?;
         let socket = TlsSocket::handshake(stream, Connection::from(connection), &|| {});
         socket.await.map_err(|(_, failure)| failure)
@@ -39,7 +38,7 @@ pub(crate) async fn secure(orb: &Arc<Shared>, stream: TcpStream, host: &str) -> 
     }
 }
 
-/// Counts a handshake on drop: as a session if it has succeeded, otherwise as a failure.
+/// Counts a handshake when it is dropped: as a session if the handshake has succeeded, or else as a failure.
 struct HandshakeCounter<'a> {
     core: &'a Arc<Shared>,
     succeeded: bool,
@@ -56,7 +55,7 @@ impl Drop for HandshakeCounter<'_> {
     }
 }
 
-/// Returns the exception for the caller, if the error is a TLS failure.
+/// Returns the exception for the caller if the error is a TLS failure, or `None` for other errors.
 pub(crate) fn exception_of(endpoint: &Endpoint, error: &io::Error) -> Option<SystemException> {
-    error.get_ref()?.downcast_ref::<Failure>().map(|failure| failure.to_exception(endpoint))
+    error.get_ref()?.downcast_ref::<HandshakeFailure>().map(|failure| failure.to_exception(endpoint))
 }

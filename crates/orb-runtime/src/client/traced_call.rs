@@ -1,7 +1,7 @@
-//! Calls with a span, if there is a subscriber or an admin endpoint that records it (see `telemetry`).
+//! Calls that are recorded in spans, if there is a subscriber or an admin endpoint (see `telemetry`).
 //!
-//! Without the feature `tracing`, these functions only make the calls. With the feature, the future of an
-//! observed call is boxed, so that the futures of all other calls stay small.
+//! Without the feature `tracing`, these functions only make the calls. With the feature, the future of a
+//! recorded call is boxed, so that the futures of all other calls stay small.
 
 use giop_codec::exception::SystemException;
 use giop_codec::giop::ResponseFlags;
@@ -16,7 +16,7 @@ use crate::reference::operation::CallOperation;
 use crate::servant::Results;
 use crate::stream::Payload;
 
-/// Defines a function that makes `$call` and evaluates `$record`, which records the outcome in the span.
+/// Defines a function that calls `$call` and then evaluates `$record`, which records the outcome in the span.
 macro_rules! observed {
     ($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) -> $result:ty, $call:path, |$span:ident, $outcome:ident| $record:expr) => {
         $(#[$doc])*
@@ -57,7 +57,7 @@ observed! {
 }
 
 observed! {
-    /// Sends a request whose last argument comes from a source, and waits for its reply.
+    /// Sends a request whose last argument is read from a source, and waits for its reply.
     transact_from(response: ResponseFlags, encode: Arguments<'_>, payload: Payload) -> Reply, streamed::transact,
     |span, outcome| span.record_reply(outcome.as_ref())
 }
@@ -74,7 +74,7 @@ observed! {
 }
 
 observed! {
-    /// Sends a oneway with a last argument from a source.
+    /// Sends a oneway whose last argument is read from a source.
     send_oneway_from(encode: Arguments<'_>, payload: Payload) -> (), streamed::send_oneway,
     |span, outcome| span.record_sent(outcome.as_ref().copied())
 }

@@ -1,4 +1,4 @@
-//! The binding of a reference: the connection over which its requests are sent, and their parameters.
+//! [`Binding`], the connection over which requests through a reference are sent, and their parameters.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
@@ -12,29 +12,29 @@ use crate::connection::SharedConnection;
 
 #[derive(Debug)]
 pub(crate) struct Binding {
-    /// Weak, so that the socket of an ended connection is closed even if references still have the binding.
+    /// Weak, so that the socket of an ended connection is closed although references still have the binding.
     pub(crate) link: Weak<SharedConnection>,
-    /// Set when the connection is dropped and oneways may be lost.
+    /// Set when the connection is dropped, if oneways may be lost.
     pub(crate) oneways_lost: Arc<AtomicBool>,
-    pub(crate) loss_reported: AtomicBool,
+    pub(crate) is_loss_reported: AtomicBool,
     pub(crate) runtime: tokio::runtime::Id,
     pub(crate) version: Version,
     pub(crate) key: ObjectKey,
     pub(crate) profile: IiopProfile,
     pub(crate) code_sets: CodeSets,
-    /// Service contexts that are sent until the first reply. They announce for example the code sets.
-    pub(crate) announce: Vec<ServiceContext>,
+    /// Service contexts that are sent until the first reply, for example to announce the code sets.
+    pub(crate) initial_contexts: Vec<ServiceContext>,
     pub(crate) caller_contexts: Vec<ServiceContext>,
-    /// Whether the server supports block lists: descriptions of where bulk data is located in a message.
-    pub(crate) blocks: bool,
-    /// See [`Encoder::set_ends_bases`](giop_codec::cdr::Encoder::set_ends_bases).
-    pub(crate) ends_bases: bool,
+    /// True if the server supports lists of the positions of bulk data in a message.
+    pub(crate) sends_block_lists: bool,
+    /// See [`Encoder::set_base_end_tags`](giop_codec::cdr::Encoder::set_base_end_tags).
+    pub(crate) writes_base_end_tags: bool,
     pub(crate) addressing: AddressingMode,
-    /// Whether requests ask for the object's reference: see `ObjectRef::must_fetch_reference`.
-    pub(crate) asks: bool,
+    /// True if requests also request the object's reference: see `ObjectRef::must_fetch_reference`.
+    pub(crate) requests_reference: bool,
 }
 
-/// The form of the object's address that a server requested. `None` before a request, which means the key.
+/// The form of the object's address that the server requested, if it requested one. The default is the key.
 #[derive(Debug, Default)]
 pub(crate) struct AddressingMode(AtomicU8);
 
@@ -49,7 +49,7 @@ impl AddressingMode {
         }
     }
 
-    /// Sets the form of the following requests. Returns `false` if it was set already.
+    /// Sets the form of the address in the following requests. Returns `false` if it was the same before.
     pub(crate) fn set(&self, form: AddressingDisposition) -> bool {
         let number = match form {
             AddressingDisposition::Profile => 1,

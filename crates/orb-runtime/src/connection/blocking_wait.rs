@@ -1,4 +1,4 @@
-//! Waits that block a thread on the socket of a connection, for [`crate::blocking`].
+//! Blocks a thread on the socket of a connection, for [`crate::blocking`].
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use crate::transport::Socket;
 const MAX_SLEEP: Duration = Duration::from_secs(1);
 
 impl SharedConnection {
-    /// Waits for the outcome of a call. Meanwhile reads, writes the queue, and handles timeouts. Returns
-    /// `Err` if another task uses the socket, or if the thread cannot block on it.
+    /// Waits for the outcome of a call. During this time, reads the socket, writes the queue, and handles
+    /// timeouts. Fails if another task uses the socket, or if the thread cannot block on it.
     pub(crate) fn wait_in_place<'a>(
         &'a self,
         mut state: LockedState<'a>,
@@ -23,14 +23,18 @@ impl SharedConnection {
             if let Some(outcome) = state.machine.call(call).take_outcome() {
                 return Ok(outcome);
             }
-            if !self.client_only || state.roles.reading || state.write.writing || !self.socket.can_block() {
+            if !self.callers_may_read
+                || state.roles.reading
+                || state.write.writing
+                || !self.socket.can_block()
+            {
                 return Err(state);
             }
             state = self.step_in_place(state, Some(call));
         }
     }
 
-    /// Writes the queue. Blocks the thread as [`wait_in_place`](Self::wait_in_place) does.
+    /// Writes the queue. Blocks the thread while the socket accepts no bytes.
     pub(crate) fn flush_in_place(&self) {
         let mut state = self.lock();
         if let Some(ring) = self.socket.ring() {
@@ -50,18 +54,18 @@ impl SharedConnection {
         let (reads, writes) = (state.machine.wants_read(), state.machine.has_output());
         let due = state.machine.poll_timeout();
         let mut received = false;
-        if reads && !writes && !self.spin.is_zero() {
-            (state, received) = self.read(state, self.spin);
+        if reads && !writes && !self.spin_time.is_zero() {
+            (state, received) = self.read(state, self.spin_time);
         }
         if !received {
             self.set_low_water(&mut state);
             drop(state);
             let timeout = due.map_or(MAX_SLEEP, |at| at.saturating_duration_since(now()).min(MAX_SLEEP));
-            // An error is ignored here, because the read and the write below report it.
+            // Ignore an error here, because the following read or write reports it.
             let _ = self.socket.wait(reads, writes, timeout);
             state = self.lock();
             if reads && !state.roles.reading {
-                // Makes exactly one attempt, regardless of tokio's cached readiness.
+                // Make exactly one attempt, regardless of tokio's cached readiness.
                 (state, _) = self.read(state, SINGLE_READ);
             } else {
                 state.clock = now();

@@ -13,7 +13,7 @@ use giop_codec::{EncodeError, Version};
 use giop_proto::calls::CallId;
 use giop_proto::{CallError, CallErrorKind, Reply, SentPart};
 
-use crate::connection::blocking::Mode;
+use crate::connection::blocking::PollMode;
 use crate::connection::flow::Flow;
 use crate::connection::headers::HeaderKey;
 use crate::connection::{
@@ -22,22 +22,22 @@ use crate::connection::{
 };
 use crate::transport::Progress;
 
-/// Idle time after which a connection is read before a request is sent, because the peer may have closed it.
+/// After this idle time, a connection is read before a request is sent, because the peer may have closed it.
 const STALE_AFTER: Duration = Duration::from_millis(1);
-/// A message is gathered with the following ones if the last write was less than this duration ago.
+/// If the last write was less than this duration ago, a message waits for further ones.
 const GATHER_TIME: Duration = Duration::from_micros(20);
-/// The number of gathered messages between two readings of the clock.
+/// The clock is read once for this number of gathered messages.
 const CLOCK_READ_INTERVAL: u32 = 8;
-/// The minimum rest of a message for which `SO_RCVLOWAT` is raised after a read of [`SEGMENT_READ_BYTES`].
-const LOW_WATER_MIN_REST: usize = 16 * 1024;
+/// The minimum rest of a message for raising `SO_RCVLOWAT` after a read below [`SEGMENT_READ_BYTES`].
+const LOW_WATER_MIN_REST_BYTES: usize = 16 * 1024;
 const SEGMENT_READ_BYTES: usize = 8 * 1024;
 /// If a read of a large message returns at least this number of bytes, the next part is read at once.
 const BULK_READ_BYTES: usize = 16 * 1024;
 /// The maximum time for which a large message is read before the task of the reader does other work.
 const MAX_READ_TIME: Duration = Duration::from_millis(1);
 
-/// A registered call without an outcome, cancelled on drop.
-pub(crate) struct Pending<'a> {
+/// A registered call. It is cancelled on drop if it has no outcome yet.
+pub(crate) struct PendingCall<'a> {
     pub(crate) link: &'a Arc<SharedConnection>,
     pub(crate) call: CallId,
     deadline: Option<Instant>,
@@ -54,7 +54,7 @@ impl State {
     #[inline]
     fn start(&mut self, version: Version, header: Option<HeaderKey<'_>>, id: RequestId) -> StartedRequest {
         let mut encoder = self.encoder(version);
-        let has_header = header.is_some_and(|header| self.headers.start(header, id, &mut encoder));
+        let has_header = header.is_some_and(|header| self.headers.start_request(header, id, &mut encoder));
         StartedRequest { id, encoder, has_header }
     }
 
@@ -80,17 +80,19 @@ pub(crate) enum OnewayError {
 }
 
 impl SharedConnection {
-    /// Registers a call and returns an encoder with the header that is cached for the key `header`, if any.
+    /// Registers a call. Returns an encoder with the header that is cached for the key `header`, if any.
     pub(crate) fn begin_call(
         self: &Arc<Self>,
         deadline: Option<Instant>,
         version: Version,
         header: Option<HeaderKey<'_>>,
         now: Instant,
-    ) -> Result<(Pending<'_>, StartedRequest), CallError> {
+    ) -> Result<(PendingCall<'_>, StartedRequest), CallError> {
         let mut state = self.lock();
         state.clock = now;
-        if state.machine.calls_waiting() == 0 && now.saturating_duration_since(state.last_use) > STALE_AFTER {
+        if state.machine.pending_call_count() == 0
+            && now.saturating_duration_since(state.last_use) > STALE_AFTER
+        {
             state = self.read_idle(state, now);
         }
         state.last_use = now;
@@ -98,7 +100,7 @@ impl SharedConnection {
         let id = state.machine.call(call).request_id();
         let started = state.start(version, header, id);
         drop(state);
-        Ok((Pending { link: self, call, deadline, has_outcome: false }, started))
+        Ok((PendingCall { link: self, call, deadline, has_outcome: false }, started))
     }
 
     pub(crate) fn begin_oneway(&self, version: Version, header: Option<HeaderKey<'_>>) -> StartedRequest {
@@ -157,26 +159,27 @@ impl SharedConnection {
         .await
     }
 
-    /// Writes the queue, unless the queue is small and the last write was a moment ago. Then the driver
-    /// writes it at its next poll, or the caller whose message makes the queue large enough.
+    /// Writes the queue, unless it is small and the last write was less than [`GATHER_TIME`] ago. In this
+    /// case, the driver writes it at its next poll, or the caller whose message makes it large.
     fn flush_gathering<'a>(&'a self, mut state: LockedState<'a>) -> LockedState<'a> {
         let is_large = state.machine.output().is_worth_a_write();
         if !is_large && state.roles.driver_awake && !state.write.gathered.is_multiple_of(CLOCK_READ_INTERVAL)
         {
-            // The driver will write the queue before it sleeps. The clock is not read each time, because that
+            // The driver will write the queue before it sleeps. Do not read the clock each time, because that
             // costs as much as encoding a small message.
             state.write.gathered += 1;
             return state;
         }
         state.clock = now();
-        let gather = state.write.writing || state.write.last.is_some_and(|at| state.clock < at + GATHER_TIME);
+        let gather =
+            state.write.writing || state.write.last_write.is_some_and(|at| state.clock < at + GATHER_TIME);
         if gather && !is_large {
             state.write.gathered += 1;
             state.wake_driver();
         } else {
             (state, _) = self.flush(state);
             let now = now();
-            state.write.last = Some(now);
+            state.write.last_write = Some(now);
             state.last_use = now;
         }
         state
@@ -187,8 +190,8 @@ impl SharedConnection {
         poll_fn(|cx| {
             let (mut state, _): (_, Progress) = self.flush(self.lock());
             // Check this first, because an ended connection has no backlog.
-            if state.machine.lost_oneways() {
-                return Poll::Ready(Err(state.machine.lifecycle().lost()));
+            if state.machine.may_have_lost_oneways() {
+                return Poll::Ready(Err(state.machine.lifecycle().partly_sent_error()));
             }
             if state.machine.output().backlog() == 0 {
                 return Poll::Ready(Ok(()));
@@ -204,7 +207,7 @@ impl SharedConnection {
     }
 
     pub(crate) fn lost_oneways(&self) -> bool {
-        self.lock().machine.lost_oneways()
+        self.lock().machine.may_have_lost_oneways()
     }
 
     fn poll_reply(&self, cx: &mut Context<'_>, call: CallId) -> Poll<Result<Reply, CallError>> {
@@ -214,20 +217,20 @@ impl SharedConnection {
                 return Poll::Ready(outcome);
             }
             match blocking::mode(cx) {
-                Mode::Async => {}
-                Mode::Deferred => {
+                PollMode::Async => {}
+                PollMode::Deferred => {
                     state.await_by_driver(call, cx);
                     return Poll::Pending;
                 }
-                Mode::CountOnly => {
-                    // A waker from an earlier poll would look as if something else could wake the future.
+                PollMode::CountOnly => {
+                    // Remove the waker of an earlier poll, because it would be counted as another event.
                     if let Some(slot) = state.callers.get_mut(call.index()) {
                         *slot = None;
                     }
                     blocking::count_call();
                     return Poll::Pending;
                 }
-                Mode::InPlace => match self.wait_in_place(state, call) {
+                PollMode::InPlace => match self.wait_in_place(state, call) {
                     Ok(outcome) => {
                         blocking::end_wait_in_place();
                         return Poll::Ready(outcome);
@@ -240,8 +243,8 @@ impl SharedConnection {
             }
             state.register_caller(call, cx);
             if let Some(ring) = self.socket.ring()
-                && !self.spin.is_zero()
-                && state.machine.calls_waiting() == 1
+                && !self.spin_time.is_zero()
+                && state.machine.pending_call_count() == 1
                 && !state.machine.accepts_requests()
             {
                 let received;
@@ -251,7 +254,9 @@ impl SharedConnection {
                     continue;
                 }
             }
-            let alone = self.client_only && state.machine.calls_waiting() == 1 && !state.machine.has_output();
+            let alone = self.callers_may_read
+                && state.machine.pending_call_count() == 1
+                && !state.machine.has_output();
             if !alone || state.roles.reading || state.write.writing || !state.machine.wants_read() {
                 if !state.roles.driver_reads {
                     state.roles.driver_reads = true;
@@ -262,11 +267,10 @@ impl SharedConnection {
             if state.roles.driver_reads {
                 state.roles.driver_reads = false;
                 let at = state.last_use + crate::connection::READ_ROLE_IDLE;
-                state.roles.takeover = Some(at);
+                state.roles.takeover_time = Some(at);
                 state.rearm(at);
             }
-            // Tokio's readiness is exact here (see `transport`). Checking it first saves taking a read
-            // buffer.
+            // Tokio's readiness is exact here (see `transport`). If it is not ready, no buffer is needed.
             match self.socket.poll_read_ready(cx) {
                 Poll::Pending => {
                     let received;
@@ -286,29 +290,29 @@ impl SharedConnection {
         }
     }
 
-    /// Polls the socket, with which the task's waker must already be registered, for the maximum spin time.
-    /// Returns whether something was received. The caller must drain the events.
+    /// Polls the socket for up to the spin time. The task's waker must already be registered with it. Returns
+    /// whether something was received. The caller must then drain the events.
     #[inline]
     pub(crate) fn spin<'a>(&'a self, state: LockedState<'a>) -> (LockedState<'a>, bool) {
         match self.socket.ring() {
-            _ if self.spin.is_zero() => (state, false),
+            _ if self.spin_time.is_zero() => (state, false),
             Some(ring) => self.spin_ring(ring, state),
-            None => self.read(state, self.spin),
+            None => self.read(state, self.spin_time),
         }
     }
 
-    /// Sets `SO_RCVLOWAT` before the reader sleeps: to 1, unless a large message arrives slowly.
+    /// Sets `SO_RCVLOWAT` before the reader sleeps. It is 1, unless a large message arrives slowly.
     #[inline]
     pub(crate) fn set_low_water(&self, state: &mut State) {
         if self.socket.ring().is_some() {
-            // An io_uring gets the value with each receive.
+            // With an io_uring, the value is passed with each receive.
             return;
         }
-        let rest = state.machine.input().rest();
+        let rest = state.machine.input().granted_rest();
         let slow = match rest {
-            SLOW_READ_BYTES.. => state.reads.low_water > 1 || state.reads.last_bytes < SLOW_READ_BYTES,
-            // For a medium-sized rest, saving wake-ups pays only if single TCP segments arrive.
-            LOW_WATER_MIN_REST.. => state.reads.last_bytes < SEGMENT_READ_BYTES,
+            SLOW_READ_BYTES.. => state.reads.low_water > 1 || state.reads.last_read_bytes < SLOW_READ_BYTES,
+            // If less is missing, fewer wake-ups save time only if single TCP segments arrive.
+            LOW_WATER_MIN_REST_BYTES.. => state.reads.last_read_bytes < SEGMENT_READ_BYTES,
             _ => false,
         } && !before_first_message(state);
         #[cfg(feature = "experiments")]
@@ -319,13 +323,13 @@ impl SharedConnection {
     #[inline]
     pub(crate) fn apply_low_water(&self, state: &mut State, bytes: usize) {
         if bytes != state.reads.low_water {
-            // On a system without this option the reader is woken too often, which is harmless.
+            // On a system without this option, the reader is woken too often, which is harmless.
             let _ = self.socket.set_low_water(bytes);
             state.reads.low_water = bytes;
         }
     }
 
-    /// Reads, or polls for up to `spin`. Returns whether the caller must drain events.
+    /// Reads the socket, or polls it for up to `spin`. Returns whether the caller must drain the events.
     pub(crate) fn read<'a>(&'a self, mut state: LockedState<'a>, spin: Duration) -> (LockedState<'a>, bool) {
         if let Some(ring) = self.socket.ring() {
             return self.read_ring(ring, state);
@@ -334,10 +338,10 @@ impl SharedConnection {
         (state, received) = self.read_once(state, spin);
         let begun = state.clock;
         // If a large message arrives quickly, its next part is already available. Reading it now costs less
-        // than waking the task for it. The time is limited, so that the task also does other work.
+        // than waking the task for it. The time is limited, so that the task can also do other work.
         while received
-            && state.reads.last_bytes >= BULK_READ_BYTES
-            && state.machine.input().rest() >= SLOW_READ_BYTES
+            && state.reads.last_read_bytes >= BULK_READ_BYTES
+            && state.machine.input().granted_rest() >= SLOW_READ_BYTES
             && state.machine.wants_read()
             && state.clock.saturating_duration_since(begun) < MAX_READ_TIME
         {
@@ -373,7 +377,7 @@ impl SharedConnection {
         state.machine.handle_read(buf, n, now);
         let received = n > 0 || end.is_some();
         if n > 0 {
-            state.reads.last_bytes = n;
+            state.reads.last_read_bytes = n;
         }
         match end {
             Some(Ok(())) => state.machine.handle_eof(now),
@@ -381,17 +385,16 @@ impl SharedConnection {
             None => {}
         }
         if state.roles.driver_reads {
-            // The driver may have been polled while this caller was reading. Wake it, so that it reads from
-            // now on.
+            // Wake the driver, because it may have been polled while this caller was reading.
             state.wake_driver();
         }
         (state, received)
     }
 
-    /// Detects CloseConnection and the end of the stream before a request is written.
+    /// Reads an idle connection before a request is written, to detect that the peer has closed it.
     #[cold]
     fn read_idle<'a>(&'a self, mut state: LockedState<'a>, now: Instant) -> LockedState<'a> {
-        // On connections that receive requests, only the driver reads.
+        // Only the driver reads connections that receive requests.
         if state.roles.reading || !state.machine.wants_read() || state.machine.accepts_requests() {
             return state;
         }
@@ -408,23 +411,23 @@ impl SharedConnection {
     }
 }
 
-impl Pending<'_> {
-    /// Queues the request and writes it. With `flow`, the arguments are encoded meanwhile, which can fail.
+impl PendingCall<'_> {
+    /// Queues the request and writes it. With `flow`, fails if the arguments cannot be encoded.
     pub(crate) fn send(&self, mut encoder: Box<Encoder>, flow: Option<Flow<'_>>) -> Result<(), EncodeError> {
         if let Some(flow) = flow {
             let sent = self.link.send_flow(Some(self.call), encoder, &flow);
             self.arm(self.link.lock());
             return match sent {
                 Err(OnewayError::Encode(error)) => Err(error),
-                // If the connection is closed, the call already has that outcome.
+                // If the connection is closed, the call already has this as its outcome.
                 _ => Ok(()),
             };
         }
         let mut state = self.link.lock();
         state.machine.call(self.call).send_request(&mut encoder);
         state.keep_encoder(encoder);
-        if state.machine.calls_waiting() > 1 {
-            // Several calls are pending. If they send their requests at the same time, one write suffices.
+        if state.machine.pending_call_count() > 1 {
+            // Other calls are also pending. One write is sufficient for requests that are sent together.
             state = self.link.flush_gathering(state);
         } else {
             (state, _) = self.link.flush(state);
@@ -459,7 +462,7 @@ impl Pending<'_> {
         outcome
     }
 
-    /// Waits for the LocateReply, which does not prove that the server has received service contexts.
+    /// Waits for the LocateReply. It does not prove that the server has received service contexts.
     pub(crate) async fn locate_reply(mut self) -> Result<Reply, CallError> {
         let (link, call) = (self.link, self.call);
         let outcome = poll_fn(|cx| link.poll_reply(cx, call)).await;
@@ -468,19 +471,19 @@ impl Pending<'_> {
     }
 }
 
-impl Drop for Pending<'_> {
+impl Drop for PendingCall<'_> {
     fn drop(&mut self) {
         if !self.has_outcome {
             let mut state = self.link.lock();
             state.machine.call(self.call).cancel();
-            // The driver writes the CancelRequest, and reads the socket if this caller did so before.
+            // The driver writes the CancelRequest, and continues to read the socket.
             state.roles.driver_reads = true;
             state.wake_driver();
         }
     }
 }
 
-/// Completes at the deadline. `deadline` is called, and the timer started, at the first poll.
+/// Completes at the deadline. The first poll calls `deadline` and starts the timer.
 pub(crate) fn poll_deadline(
     mut timer: Pin<&mut Option<tokio::time::Sleep>>,
     deadline: &impl Fn() -> Option<Instant>,

@@ -1,4 +1,4 @@
-//! Connections that carry one call at a time, for streamed arguments and results.
+//! Exclusive connections, which carry one call at a time, for streamed arguments and results.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -11,48 +11,54 @@ use crate::connection::SharedConnection;
 use crate::endpoint::Endpoint;
 use crate::lock::lock;
 
+/// The address to which a connection is opened, with the GIOP version and the code sets of its messages.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Target {
+pub(crate) struct ConnectionTarget {
     pub(crate) endpoint: Endpoint,
     pub(crate) version: Version,
     pub(crate) code_sets: CodeSets,
 }
 
-/// The key of a connection: the runtime that drives it, and its target.
-pub(crate) type Key = (tokio::runtime::Id, Target);
+/// Determines which calls may share a connection.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct PoolKey {
+    /// The runtime that drives the connection.
+    pub(crate) runtime: tokio::runtime::Id,
+    pub(crate) target: ConnectionTarget,
+}
 
 const MAX_IDLE_PER_KEY: usize = 4;
 
 #[derive(Debug, Default)]
 pub(crate) struct IdleConnections {
-    idle: Mutex<HashMap<Key, Vec<Arc<SharedConnection>>>>,
+    idle: Mutex<HashMap<PoolKey, Vec<Arc<SharedConnection>>>>,
 }
 
-/// A connection in use by one call. On drop, it becomes idle, or is closed if a message is incomplete.
+/// An exclusive connection in use by a call. On drop, it becomes idle, unless a message is incomplete.
 #[derive(Debug)]
 pub(crate) struct Lease {
     pool: Weak<IdleConnections>,
-    key: Key,
+    key: PoolKey,
     link: Arc<SharedConnection>,
     awaits_result: bool,
 }
 
-/// Removes an ended connection from the idle ones. The driver of the connection drops it.
+/// Removes a connection from the idle ones on drop, after the connection has ended.
 pub(crate) struct EndGuard {
     pool: Weak<IdleConnections>,
-    key: Key,
+    key: PoolKey,
 }
 
 impl IdleConnections {
     /// Takes the idle connection that was used last.
-    pub(crate) fn take(&self, key: &Key) -> Option<Arc<SharedConnection>> {
+    pub(crate) fn take(&self, key: &PoolKey) -> Option<Arc<SharedConnection>> {
         let mut idle = lock(&self.idle);
         let links = idle.get_mut(key)?;
         std::iter::from_fn(|| links.pop()).find(|link| link.is_usable())
     }
 
-    /// Inserts the connection, or closes it if there are enough idle ones.
-    fn insert(&self, key: &Key, link: &Arc<SharedConnection>) {
+    /// Inserts the connection, or closes it if there are [`MAX_IDLE_PER_KEY`] already.
+    fn insert(&self, key: &PoolKey, link: &Arc<SharedConnection>) {
         let mut idle = lock(&self.idle);
         let links = idle.entry(key.clone()).or_default();
         if links.len() < MAX_IDLE_PER_KEY {
@@ -62,7 +68,7 @@ impl IdleConnections {
         }
     }
 
-    fn remove_closed(&self, key: &Key) {
+    fn remove_closed(&self, key: &PoolKey) {
         let mut idle = lock(&self.idle);
         if let Some(links) = idle.get_mut(key) {
             links.retain(|link| link.is_usable());
@@ -74,7 +80,7 @@ impl IdleConnections {
 }
 
 impl Lease {
-    pub(crate) fn new(pool: &Arc<IdleConnections>, key: Key, link: Arc<SharedConnection>) -> Self {
+    pub(crate) fn new(pool: &Arc<IdleConnections>, key: PoolKey, link: Arc<SharedConnection>) -> Self {
         Self { pool: Arc::downgrade(pool), key, link, awaits_result: false }
     }
 
@@ -82,7 +88,7 @@ impl Lease {
         &self.link
     }
 
-    /// Sets whether a streamed reply is expected. The next call would have to wait for it.
+    /// Sets whether a streamed reply is expected, for which the next call would have to wait.
     pub(crate) fn set_awaits_result(&mut self, awaits: bool) {
         self.awaits_result = awaits;
     }
@@ -108,7 +114,7 @@ impl Drop for Lease {
 }
 
 impl EndGuard {
-    pub(crate) fn new(pool: &Arc<IdleConnections>, key: Key) -> Self {
+    pub(crate) fn new(pool: &Arc<IdleConnections>, key: PoolKey) -> Self {
         Self { pool: Arc::downgrade(pool), key }
     }
 }

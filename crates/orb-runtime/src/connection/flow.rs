@@ -1,9 +1,9 @@
-//! Flows: requests and replies with a long sequence of structs, which are written while they are encoded.
+//! Flows: requests and replies with a long sequence of structs that are written while they are encoded.
 //!
-//! A part of the sequence is encoded, queued and written, and then its memory is reused, so that the kernel
-//! copies from the second-level cache. The lock is held only for queueing. Messages of other tasks are sent
-//! after the flow. If the socket blocks or another task is writing, the rest is encoded at once, and the
-//! driver writes it.
+//! A part of the sequence is encoded, queued and written, and then its memory is reused for the next part.
+//! Therefore, the kernel copies from the second-level cache. The lock is held only while a part is queued.
+//! Messages of other tasks are sent after the flow. If the socket blocks or another task is writing, the
+//! whole rest is encoded and queued, and the driver writes it.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use giop_codec::EncodeError;
 use giop_codec::cdr::{Encoder, Outlet};
 use giop_codec::giop::{MessageHeader, finish_message};
 use giop_proto::calls::CallId;
-use giop_proto::{ReplyFlow, ServeToken};
+use giop_proto::{IncrementalReply, ServeToken};
 
 use crate::connection::call::OnewayError;
 use crate::connection::{SharedConnection, now};
@@ -23,7 +23,7 @@ pub(crate) struct Flow<'a> {
     pub(crate) size: u64,
 }
 
-/// Closes the connection on drop if the message is incomplete.
+/// Ends a flow on drop. If its message is incomplete, this closes the connection.
 struct FlowGuard<'a> {
     link: &'a SharedConnection,
     message: u64,
@@ -32,12 +32,12 @@ struct FlowGuard<'a> {
 impl SharedConnection {
     /// Returns whether messages may be written while they are encoded.
     #[inline]
-    pub(crate) fn flows(&self) -> bool {
-        // With an io_uring, writing begins only later, and the wire log needs complete messages.
-        self.socket.ring().is_none() && !crate::trace::wire_enabled()
+    pub(crate) fn supports_flows(&self) -> bool {
+        // An io_uring starts to write only later, and the wire log requires complete messages.
+        self.socket.ring().is_none() && !crate::trace::is_wire_log_enabled()
     }
 
-    /// Queues a request and writes it while it is encoded. `call` waits for the reply, if there is one.
+    /// Queues a request and writes it while it is encoded. `call` is the call that awaits the reply.
     pub(crate) fn send_flow(
         self: &Arc<Self>,
         call: Option<CallId>,
@@ -47,10 +47,10 @@ impl SharedConnection {
         let (order, version, sets) = (encoder.order(), encoder.version(), encoder.code_sets());
         let offset = encoder.position();
         let mut state = self.lock();
-        let message = match state.machine.begin_flow(call, &mut encoder, flow.size) {
+        let message = match state.machine.begin_incremental(call, &mut encoder, flow.size) {
             Ok(Some(message)) => message,
             Ok(None) => {
-                // Another flow is active.
+                // Another flow is active, so this message must wait in the queue.
                 drop(state);
                 return self.send_complete(call, encoder, flow);
             }
@@ -72,8 +72,9 @@ impl SharedConnection {
         encoded.map_err(OnewayError::Encode)
     }
 
-    /// Queues a reply and writes it while `results` encodes its last `results_size` bytes after those in the
-    /// encoder. Returns `false` with an unchanged encoder if the reply must be encoded completely first.
+    /// Queues a reply and writes it while it is encoded. The encoder contains its start, and `results`
+    /// encodes the remaining `results_size` bytes. If the reply must first be encoded completely, returns
+    /// `false` and does not change the encoder.
     pub(crate) fn send_reply_flow(
         self: &Arc<Self>,
         token: ServeToken,
@@ -85,15 +86,15 @@ impl SharedConnection {
         let offset = encoder.position();
         let mut state = self.lock();
         if state.machine.output().is_crowded() {
-            // Memory may be short, and only complete replies are checked for that.
+            // There may be too little memory, which is checked only for complete replies.
             return false;
         }
-        let flow = state.machine.request(token).begin_flow(encoder, results_size);
+        let flow = state.machine.request(token).begin_incremental(encoder, results_size);
         drop(state);
         let message = match flow {
-            ReplyFlow::Begun(message) => message,
-            ReplyFlow::Busy => return false,
-            ReplyFlow::Dropped => return true,
+            IncrementalReply::Begun(message) => message,
+            IncrementalReply::Busy => return false,
+            IncrementalReply::Dropped => return true,
         };
         let guard = FlowGuard { link: self, message };
         encoder.stream_to(order, version, sets, offset, Arc::<Self>::clone(self), message);
@@ -101,8 +102,8 @@ impl SharedConnection {
             Ok(()) => {
                 self.take(message, encoder);
             }
-            // The results were encoded before to measure them, so they have changed since. The part of the
-            // reply that is already queued cannot be withdrawn.
+            // The results have been encoded before without an error, to measure them, so they have changed.
+            // The part of the reply that is already queued cannot be withdrawn.
             Err(error) => {
                 tracing::warn!(
                     target: "zorb",
@@ -149,7 +150,7 @@ impl Outlet for SharedConnection {
     fn take(&self, message: u64, encoder: &mut Encoder) -> bool {
         let mut state = self.lock();
         state.clock = now();
-        state.machine.flow(message).send(encoder);
+        state.machine.incremental(message).send(encoder);
         let (state, progress) = self.flush(state);
         drop(state);
         progress == Progress::Done
@@ -159,9 +160,9 @@ impl Outlet for SharedConnection {
 impl Drop for FlowGuard<'_> {
     fn drop(&mut self) {
         let mut state = self.link.lock();
-        state.machine.flow(self.message).end();
+        state.machine.incremental(self.message).end();
         if state.machine.lifecycle().is_closed() {
-            if self.link.client_only {
+            if self.link.callers_may_read {
                 self.link.drain_events(&mut state, None);
             }
             state.wake_driver();

@@ -1,6 +1,6 @@
-//! A cache of encoded request headers.
+//! [`HeaderCache`], a cache of encoded request headers.
 //!
-//! Successive requests of one operation through one reference differ only in request id and arguments.
+//! Requests of the same operation through the same reference usually differ only in their ids and arguments.
 
 use std::sync::Arc;
 
@@ -11,23 +11,24 @@ use giop_codec::giop::{RequestId, ResponseFlags};
 use crate::connection::binding::Binding;
 
 const MAX_HEADERS: usize = 8;
-/// The maximum size of a cached header in bytes. Headers with longer keys and names are encoded each time.
+/// The maximum size of a cached header in bytes. Longer headers are encoded each time.
 const MAX_HEADER_SIZE: usize = 256;
-/// The offset of the request id in GIOP 1.2. In earlier versions, the id follows the service contexts.
+/// The offset in bytes of the request id in GIOP 1.2. In earlier versions, it varies.
 const ID_OFFSET: usize = 12;
 
-/// With the request id, determines a header without service contexts, for a target with a key.
+/// Determines a request header without service contexts, except for the request id.
 #[derive(Clone, Copy)]
 pub(crate) struct HeaderKey<'a> {
     pub(crate) binding: &'a Arc<Binding>,
-    /// The address of the static that describes the operation.
+    /// The address in memory of the static that describes the operation.
     pub(crate) operation: usize,
     pub(crate) response: ResponseFlags,
 }
 
 #[derive(Default)]
-pub(crate) struct Headers {
+pub(crate) struct HeaderCache {
     entries: Vec<CachedHeader>,
+    /// The index of the entry that the next header replaces, when the cache is full.
     next_replaced: usize,
 }
 
@@ -38,10 +39,10 @@ struct CachedHeader {
     bytes: Vec<u8>,
 }
 
-impl Headers {
-    /// Starts a request with its cached header. Returns whether there is one.
+impl HeaderCache {
+    /// Writes the cached header of a request. Returns whether there is one.
     #[inline]
-    pub(crate) fn start(&self, key: HeaderKey<'_>, id: RequestId, e: &mut Encoder) -> bool {
+    pub(crate) fn start_request(&self, key: HeaderKey<'_>, id: RequestId, e: &mut Encoder) -> bool {
         let found = self.entries.iter().find(|entry| {
             entry.operation == key.operation
                 && Arc::ptr_eq(&entry.binding, key.binding)

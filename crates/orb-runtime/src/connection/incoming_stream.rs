@@ -1,4 +1,4 @@
-//! The payload of a request or reply that is processed while it is received.
+//! Streams: payloads of requests and replies that are processed while they are received.
 
 use std::task::{Context, Poll};
 use std::time::Instant;
@@ -8,20 +8,20 @@ use giop_proto::{Chunk, Loan, LoanReturn, StreamOf};
 use crate::connection::{LockedState, SharedConnection, now};
 use crate::transport::drop_loans;
 
-/// The result of lending memory to the reader, which fills it with the next bytes of a payload.
+/// The result of lending memory to the connection, which reads the next bytes of a payload into it.
 #[derive(Debug)]
 pub(crate) enum LoanResult {
-    /// The memory is returned. Possibly only a part of it is filled.
+    /// The memory was returned. It may be only partly filled.
     Returned(Box<Loan>),
     /// The memory was not used: the next bytes, or the end of the payload, must be taken as a chunk.
     Unused(Box<Loan>),
-    /// The memory is not returned, because the runtime of the reader has ended.
+    /// The memory is lost, because the code that reads the socket has ended without returning it.
     Lost,
 }
 
 impl SharedConnection {
-    /// Keeps the payload of `size` bytes (if known) until it is taken or abandoned. `phase` is the offset of
-    /// the first byte in an element, or `None` for a payload of bytes.
+    /// Opens the payload, which is kept until it is taken or abandoned. `size` is its size in bytes, if
+    /// known. `phase` is where in an element it begins, or `None` for a payload of bytes.
     pub(crate) fn open_stream(&self, of: StreamOf, size: Option<u64>, phase: Option<usize>) {
         let mut state = self.lock();
         state.machine.input_mut().open_stream(of, size);
@@ -30,14 +30,14 @@ impl SharedConnection {
         }
     }
 
-    /// Ends the connection at the deadline, unless the whole payload has been received by then.
+    /// Ends the connection at the deadline, unless the whole payload has been received before.
     pub(crate) fn limit_stream(&self, of: StreamOf, deadline: Instant) {
         let mut state = self.lock();
         state.machine.input_mut().limit_stream(of, deadline);
         state.rearm(deadline);
     }
 
-    /// Returns the number of bytes of the payload that are not received yet, or `u64::MAX` if unknown.
+    /// Returns the number of bytes of the payload that are still to be received, or `u64::MAX` if unknown.
     pub(crate) fn stream_rest(&self, of: StreamOf) -> u64 {
         self.lock().machine.input().stream_rest(of)
     }
@@ -49,7 +49,7 @@ impl SharedConnection {
     pub(crate) fn poll_chunk(&self, of: StreamOf, cx: &mut Context<'_>) -> Poll<Chunk> {
         let mut state = self.lock();
         let chunk = state.machine.stream(of).take_chunk(now());
-        // The machine can receive the next chunk now.
+        // The connection can now receive the next chunk.
         state.let_driver_read();
         if let Chunk::Pending = chunk {
             state.stream_reader = Some(cx.waker().clone());
@@ -58,7 +58,7 @@ impl SharedConnection {
         Poll::Ready(chunk)
     }
 
-    /// Returns the next bytes of the payload if they are available, without reading.
+    /// Returns the next bytes of the payload if they have already been received.
     pub(crate) fn ready_chunk(&self, of: StreamOf) -> Chunk {
         let mut state = self.lock();
         let chunk = state.machine.stream(of).take_ready_chunk();
@@ -68,7 +68,7 @@ impl SharedConnection {
         chunk
     }
 
-    /// Lends `loan` for the next bytes of the payload at the first poll, and waits until it is returned.
+    /// Lends the memory in `loan` for the next bytes of the payload, and waits until it is returned.
     pub(crate) fn poll_loan(
         &self,
         of: StreamOf,
@@ -98,7 +98,7 @@ impl SharedConnection {
 
     /// Returns how many bytes may be allocated for a payload before they are received.
     pub(crate) fn granted(&self) -> usize {
-        self.lock().machine.input().granted()
+        self.lock().machine.input().largest_received_bytes()
     }
 
     pub(crate) fn abandon_stream(&self, of: StreamOf) {
@@ -108,23 +108,23 @@ impl SharedConnection {
         if state.machine.input().is_loan_being_read()
             && let Some(ring) = self.socket.ring()
         {
-            // Otherwise the kernel would use the memory until it is filled.
+            // Without this, the kernel would use the memory until it is full.
             ring.cancel_read();
         }
         drop(state);
-        // Dropped without the lock, because this runs the lender's code, which may use this connection.
+        // Drop the memory without the lock, because its owner's code may use this connection.
         drop(loan);
     }
 
     /// Drops the memory of servants that no longer wait for it.
     #[inline]
     pub(crate) fn drop_returned_targets<'a>(&'a self, mut state: LockedState<'a>) -> LockedState<'a> {
-        let dead = state.machine.input_mut().take_orphaned_loans();
-        if dead.is_empty() {
+        let orphaned = state.machine.input_mut().take_orphaned_loans();
+        if orphaned.is_empty() {
             return state;
         }
         drop(state);
-        drop_loans(dead);
+        drop_loans(orphaned);
         self.lock()
     }
 
@@ -149,7 +149,7 @@ impl SharedConnection {
         (self.drop_returned_targets(state), true)
     }
 
-    /// Wakes all waiters after reading has ended. Memory that the kernel still uses is not returned.
+    /// Wakes all waiting tasks after reading has ended. Memory that the kernel still uses is lost.
     #[cold]
     pub(crate) fn end_streams(&self) {
         let mut state = self.lock();

@@ -1,16 +1,16 @@
-//! A connection: a protocol state machine (*machine*) that does no I/O itself and is protected by one lock,
-//! and the socket I/O by the tasks of callers and by the task of the connection (the *driver*).
+//! [`SharedConnection`]: a state machine for the protocol (the *machine*), which does no I/O and is protected
+//! by one lock, and the I/O on its socket. Callers and the connection's task (the *driver*) do the I/O.
 //!
 //! * **Write.** A caller queues a message under the lock, sets the `writing` flag, unlocks, writes the
-//!   buffers that the machine lends, and locks again to commit. While the flag is set, other callers only
-//!   queue. The driver writes what the socket did not accept, so a dropped future never leaves half a
-//!   message.
-//! * **Read.** If a client connection has one pending call, its caller reads the socket, else the driver.
-//!   A caller never holds the read role across `Pending`.
-//! * **Spin.** A reader may poll the socket for a limited time before it sleeps, without the lock.
+//!   buffers that the machine lends, and locks again to report the result. While the flag is set, other
+//!   callers only queue their messages. The driver writes the bytes that the socket did not accept.
+//!   Therefore, a message is sent completely even if the future of its caller is dropped.
+//! * **Read.** If a client connection has only one pending call, its caller reads the socket. In all other
+//!   cases, the driver reads. A caller reads only while its future is being polled.
+//! * **Spin.** A reader may poll the socket, without the lock, for a limited time before it sleeps.
 //! * **Low water.** While the rest of a large message arrives in small pieces, the low-water mark of the
-//!   socket is raised: the socket becomes readable only when a large part has arrived.
-//! * **Timers.** The driver has one timer. A call only changes it if the deadline of the call is earlier.
+//!   socket is raised. The socket then becomes readable only when a large part has arrived.
+//! * **Timers.** The driver has one timer. A call changes it only if the deadline of the call is earlier.
 
 mod binding;
 pub mod blocking;
@@ -39,24 +39,24 @@ use giop_proto::outbox::Transmit;
 use giop_proto::{CloseReason, Config, Connection, Event, Role, Stats};
 
 pub(crate) use binding::{AddressingMode, Binding};
-pub(crate) use call::{OnewayError, Pending, StartedRequest, poll_deadline};
+pub(crate) use call::{OnewayError, PendingCall, StartedRequest, poll_deadline};
 pub(crate) use flow::Flow;
 pub(crate) use headers::HeaderKey;
 pub(crate) use streamed_request::PayloadOutcome;
 
 use crate::config::ConnectionConfig;
-use crate::connection::headers::Headers;
+use crate::connection::headers::HeaderCache;
 use crate::tls::TlsSession;
 use crate::transport::threads::IoThread;
 use crate::transport::{Peer, Progress, Socket};
 
-/// The number of queued bytes at which senders of oneways wait.
+/// If at least this number of bytes are queued, senders of oneways wait.
 const MAX_BACKLOG_BYTES: usize = 1 << 20;
-/// The maximum number of writes of one `flush`. The driver writes messages that others queue meanwhile.
+/// The maximum number of writes in one `flush`. The driver writes messages that are queued during these.
 const MAX_WRITE_ROUNDS: usize = 4;
-/// After this time without a call, the driver reads again in place of the caller.
+/// If no call is made for this time, the driver reads the socket again instead of the caller.
 pub(crate) const READ_ROLE_IDLE: Duration = Duration::from_millis(100);
-/// If a read of a large message returns fewer bytes, `SO_RCVLOWAT` is raised.
+/// If a read of a large message returns fewer bytes than this, `SO_RCVLOWAT` is raised.
 const SLOW_READ_BYTES: usize = 64 * 1024;
 const MAX_LOW_WATER_BYTES: usize = 512 * 1024;
 /// A spin time that results in exactly one read attempt, regardless of tokio's cached readiness.
@@ -66,9 +66,9 @@ const MAX_SPARE_ENCODERS: usize = 8;
 pub(crate) struct SharedConnection {
     pub(crate) socket: Socket,
     peer: Peer,
-    /// Whether the peer sends no requests and no io_uring is used, so that the only caller may read.
-    pub(crate) client_only: bool,
-    spin: Duration,
+    /// True if a caller may read the socket: the peer sends no requests, and no io_uring is used.
+    pub(crate) callers_may_read: bool,
+    spin_time: Duration,
     #[cfg(feature = "experiments")]
     adapts_low_water: bool,
     state: Mutex<State>,
@@ -85,20 +85,21 @@ pub(crate) struct State {
     pub(crate) write: WriteState,
     pub(crate) ring: RingState,
     pub(crate) reads: ReadSizes,
-    /// Wakers of the callers, by slot index of the call.
+    /// The wakers of callers, by the index of the call.
     pub(crate) callers: Vec<Option<Waker>>,
     pub(crate) last_use: Instant,
-    /// The most recent clock reading. Deadlines need a new one.
+    /// The time at which the clock was last read. For deadlines, it must be read again.
     pub(crate) clock: Instant,
+    /// The wakers of tasks that wait until fewer bytes are queued.
     pub(crate) capacity_waiters: Vec<Waker>,
     #[expect(clippy::vec_box, reason = "encoders are moved through futures, where a pointer is cheaper")]
     pub(crate) encoders: Vec<Box<Encoder>>,
-    pub(crate) headers: Headers,
+    pub(crate) headers: HeaderCache,
     #[cfg(feature = "experiments")]
     pub(crate) shares_bulk_data: bool,
     pub(crate) stream_reader: Option<Waker>,
-    /// Whether the driver holds requests back until more of the queue is written.
-    pub(crate) stalled: bool,
+    /// True if the driver dispatches no requests until more of the queue has been written.
+    pub(crate) holds_requests: bool,
     pub(crate) shut_down: bool,
 }
 
@@ -106,79 +107,81 @@ pub(crate) struct State {
 #[derive(Default)]
 pub(crate) struct Roles {
     pub(crate) driver: Option<Waker>,
-    /// Whether the driver is running, or was woken to run.
+    /// True if the driver is running or has been woken.
     pub(crate) driver_awake: bool,
     pub(crate) reading: bool,
-    /// Whether the driver reads the socket, and not a caller.
+    /// True if the driver reads the socket. If false, a caller reads it.
     pub(crate) driver_reads: bool,
-    /// The time at which the driver checks whether a caller still reads the socket.
-    pub(crate) takeover: Option<Instant>,
-    pub(crate) armed: Option<Instant>,
+    /// The time at which the driver takes the reading over, if no caller reads the socket any more.
+    pub(crate) takeover_time: Option<Instant>,
+    /// The time for which the driver's timer is set.
+    pub(crate) timer_deadline: Option<Instant>,
 }
 
 #[derive(Default)]
 pub(crate) struct WriteState {
     pub(crate) writing: bool,
-    /// Whether the socket's buffer is full. Then only the driver writes, when the socket becomes writable.
+    /// True if the socket's buffer is full. Only the driver writes then, when the socket becomes writable.
     pub(crate) blocked: bool,
-    pub(crate) last: Option<Instant>,
-    /// The number of messages since the last write that were queued for the driver.
+    pub(crate) last_write: Option<Instant>,
+    /// The number of messages that have been queued for the driver since the last write.
     pub(crate) gathered: u32,
 }
 
 pub(crate) struct RingState {
-    /// Whether the pending receive uses no read buffer of the machine, although the machine would lend one.
-    pub(crate) parked: bool,
-    /// The number of replies that callers took from the io_uring themselves since the driver ran.
+    /// True if the ring must not use a read buffer of the machine, even if the machine would lend one.
+    pub(crate) is_buffer_withheld: bool,
+    /// The number of replies that callers have received by polling the io_uring since the driver last ran.
     pub(crate) inline_replies: usize,
     pub(crate) receive_started: Instant,
     pub(crate) receives_slowly: bool,
 }
 
-/// The sizes by which the socket's low-water mark is adapted.
+/// The sizes that determine the socket's low-water mark.
 pub(crate) struct ReadSizes {
-    pub(crate) last_bytes: usize,
+    pub(crate) last_read_bytes: usize,
     /// The number of bytes that must be available before the socket is readable (`SO_RCVLOWAT`).
     pub(crate) low_water: usize,
 }
 
 impl SharedConnection {
-    /// Wraps a connected socket. The driver must be polled for as long as the connection is used.
+    /// Wraps a connected socket. A driver must be polled while the connection is used.
     pub(crate) fn new(socket: Socket, peer: Peer, config: Config, orb: &ConnectionConfig) -> Arc<Self> {
         let now = now();
-        let client_only = config.role == Role::Client && socket.ring().is_none() && !config.accept_requests;
+        let callers_may_read =
+            config.role == Role::Client && socket.ring().is_none() && !config.accepts_requests;
         #[cfg(feature = "experiments")]
-        let shares_bulk_data = config.deposit;
+        let shares_bulk_data = config.deposits_enabled;
         let state = State {
             machine: Connection::new(config, now),
             roles: Roles { driver_awake: true, driver_reads: true, ..Roles::default() },
             write: WriteState::default(),
             ring: RingState {
-                parked: false,
+                is_buffer_withheld: false,
                 inline_replies: 0,
                 receive_started: now,
                 receives_slowly: false,
             },
-            reads: ReadSizes { last_bytes: 0, low_water: 1 },
+            reads: ReadSizes { last_read_bytes: 0, low_water: 1 },
             callers: Vec::new(),
             last_use: now,
             clock: now,
             capacity_waiters: Vec::new(),
             encoders: Vec::new(),
-            headers: Headers::default(),
+            headers: HeaderCache::default(),
             #[cfg(feature = "experiments")]
             shares_bulk_data,
             stream_reader: None,
-            stalled: false,
+            holds_requests: false,
             shut_down: false,
         };
         Arc::new(Self {
             socket,
             peer,
-            client_only,
-            spin: orb.wait_strategy.max_spin_time(),
+            callers_may_read,
+            spin_time: orb.wait_strategy.max_spin_time(),
             #[cfg(feature = "experiments")]
-            adapts_low_water: orb.low_water,
+            adapts_low_water: orb.adapts_low_water,
             state: Mutex::new(state),
             has_reply: AtomicBool::new(false),
             lost_oneways: Arc::default(),
@@ -189,7 +192,7 @@ impl SharedConnection {
         self.lock().machine.set_code_sets(code_sets);
     }
 
-    /// From now on, sends GIOP 1.2 messages of more than `size` bytes in fragments.
+    /// Sends all following GIOP 1.2 messages of more than `size` bytes in fragments.
     pub(crate) fn set_fragment_size(&self, size: usize) {
         self.lock().machine.limit_fragment_size(size);
     }
@@ -226,7 +229,7 @@ impl SharedConnection {
         }
     }
 
-    /// Returns whether a reply was received, so that the server knows the first service contexts.
+    /// Returns whether a reply was received, so that the server has the first service contexts.
     #[inline]
     pub(crate) fn has_reply(&self) -> bool {
         self.has_reply.load(Ordering::Relaxed)
@@ -240,8 +243,8 @@ impl SharedConnection {
         self.lock().machine.peer().listen_points().to_vec()
     }
 
-    /// Returns whether the current task can make calls over this connection. An io_uring without a thread of
-    /// its own serves only callers in its `runtime`.
+    /// Returns whether the current task can make calls over this connection. An io_uring without its own
+    /// thread can be used only by callers in its runtime, which is `runtime`.
     pub(crate) fn serves_callers_of(&self, runtime: Option<tokio::runtime::Id>) -> bool {
         self.socket.ring().is_none()
             || self.thread().is_some()
@@ -253,7 +256,7 @@ impl SharedConnection {
         self.socket.thread()
     }
 
-    /// Returns the flag that is set when the connection is dropped and oneways may be lost.
+    /// Returns the flag that is set when the connection is dropped, if oneways may be lost.
     pub(crate) fn oneway_loss_flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.lost_oneways)
     }
@@ -266,12 +269,12 @@ impl SharedConnection {
         !self.lock().machine.lifecycle().is_closing()
     }
 
-    /// Returns whether callbacks can be made. Servants can make them even while the connection closes.
+    /// Returns whether callbacks can be made. This is possible even while the connection is closing.
     pub(crate) fn allows_callbacks(&self) -> bool {
         self.lock().machine.accepts_calls()
     }
 
-    /// Finishes active requests and oneways that were already received, and rejects new requests.
+    /// Closes the connection after active requests and received oneways have finished. Rejects new requests.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         if self.serves_peer_in(&state) {
@@ -290,20 +293,20 @@ impl SharedConnection {
         state.wake_driver();
     }
 
-    /// Returns the size of a long reply queue and its duration: see [`Connection::reply_queue`].
+    /// Returns the size and the age of a long queue of replies: see [`Connection::reply_queue`].
     pub(crate) fn reply_queue(&self, now: Instant) -> Option<(usize, Option<Duration>)> {
         self.lock().machine.reply_queue(now)
     }
 
     pub(crate) fn close_slow_reader(&self) {
         let mut state = self.lock();
-        state.machine.give_up_slow_reader();
+        state.machine.close_slow_reader();
         self.drain_events(&mut state, None);
         state.wake_driver();
     }
 
     pub(crate) fn calls_waiting(&self) -> usize {
-        self.lock().machine.calls_waiting()
+        self.lock().machine.pending_call_count()
     }
 
     pub(crate) fn lock(&self) -> LockedState<'_> {
@@ -311,7 +314,7 @@ impl SharedConnection {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes the queue, unless another task is writing it, or the driver waits for the socket.
+    /// Writes the queue, unless another task is writing it or the socket accepts no more bytes.
     #[inline]
     pub(crate) fn flush<'a>(&'a self, state: LockedState<'a>) -> (LockedState<'a>, Progress) {
         self.flush_by(state, Socket::try_write)
@@ -328,7 +331,7 @@ impl SharedConnection {
         let Some(mut transmit) = state.machine.take_transmit() else { return (state, Progress::Done) };
         (state.write.writing, state.write.gathered) = (true, 0);
         if let Some(ring) = self.socket.ring() {
-            // The driver takes the buffers back in `complete_ring_io`.
+            // `complete_ring_io` takes the buffers back.
             ring.start_write(transmit);
             return (state, Progress::Blocked);
         }
@@ -361,7 +364,7 @@ impl SharedConnection {
                 }
                 Err(error) => {
                     state.machine.handle_write_error(&error, now);
-                    if self.client_only {
+                    if self.callers_may_read {
                         self.drain_events(&mut state, None);
                     }
                     state.wake_driver();
@@ -369,15 +372,15 @@ impl SharedConnection {
                 }
             };
             state.write.writing = false;
-            if state.wake_after_write() && state.stalled {
+            if state.wake_after_write() && state.holds_requests {
                 state.wake_driver();
             }
             return (state, progress);
         }
     }
 
-    /// Wakes the callers of calls that have an outcome, except `awake`, whose caller runs this. If the events
-    /// may contain requests, the driver handles them, unless the connection is closed.
+    /// Wakes the callers of calls that have an outcome, except the call `awake`, whose caller is running. If
+    /// there may be requests among the events of an open connection, lets the driver handle them.
     fn drain_events(&self, state: &mut State, awake: Option<CallId>) {
         if state.machine.accepts_requests() && !state.machine.lifecycle().is_closed() {
             return state.wake_driver();
@@ -424,7 +427,7 @@ impl State {
         }
     }
 
-    /// Wakes the tasks that wait for capacity, if there is any. Returns whether any message can be queued.
+    /// Wakes the tasks that wait for capacity, if there is some. Returns whether more messages can be queued.
     #[inline]
     fn wake_after_write(&mut self) -> bool {
         let has_capacity = self.machine.output().backlog() < MAX_BACKLOG_BYTES;
@@ -434,7 +437,7 @@ impl State {
         has_capacity
     }
 
-    /// Wakes the tasks that wait for capacity, and the reader of the stream, whose end may have been reached.
+    /// Wakes the tasks that wait for capacity, and the reader of the stream, which may have ended.
     pub(crate) fn wake_waiters(&mut self) {
         self.stream_reader.take().into_iter().for_each(Waker::wake);
         for waker in self.capacity_waiters.drain(..) {
@@ -465,9 +468,9 @@ impl State {
         }
     }
 
-    /// Ensures that the driver's timer fires at `at` or earlier.
+    /// Ensures that the driver's timer fires at the time `at` or earlier.
     fn rearm(&mut self, at: Instant) {
-        if self.roles.armed.is_none_or(|armed| at < armed) {
+        if self.roles.timer_deadline.is_none_or(|armed| at < armed) {
             self.wake_driver();
         }
     }
@@ -476,7 +479,7 @@ impl State {
 impl Drop for SharedConnection {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        self.lost_oneways.store(state.machine.lost_oneways(), Ordering::Release);
+        self.lost_oneways.store(state.machine.may_have_lost_oneways(), Ordering::Release);
     }
 }
 
@@ -486,13 +489,13 @@ impl fmt::Debug for SharedConnection {
     }
 }
 
-/// Until the first message is complete, bytes are read as soon as they arrive, so that
-/// `server::connection_limiter` can distinguish a slow sender from an idle one.
+/// Returns whether no message has been received completely. Until then, bytes are read as soon as they
+/// arrive, so that `server::connection_limiter` can distinguish a slow sender from an idle one.
 fn before_first_message(state: &State) -> bool {
     state.machine.received().0 == 0
 }
 
-/// Returns a service context that shifts the following bytes by 4, half of the maximum alignment.
+/// Returns a service context that shifts the following bytes by 4 bytes, half of the maximum alignment.
 pub(crate) fn padding() -> ServiceContext {
     ServiceContext { id: ContextId::ZORB_PADDING, data: Bytes::from_static(&[0; 4]) }
 }

@@ -1,7 +1,7 @@
-//! Reads and writes through an io_uring (*ring*), which replace those by readiness.
+//! Reads and writes a socket through an io_uring (*ring*), instead of waiting until the socket is ready.
 //!
-//! Only the driver handles completions, unless a caller spins. An idle connection lends the ring no read
-//! buffer: the next header is received into a few bytes that belong to the ring.
+//! Only the driver handles completions, unless a caller polls the ring. The ring does not hold a read buffer
+//! of an idle connection: the next header is received into a few bytes that belong to the ring.
 
 use std::future::Future;
 use std::io;
@@ -17,15 +17,15 @@ use crate::connection::{
 use crate::transport::uring::UringSocket;
 use crate::transport::{ReadCompletion, RingRead};
 
-/// If [`SLOW_READ_BYTES`] bytes take longer, the kernel completes a receive only after a larger amount,
-/// because one operation for the whole message would process each segment separately.
+/// A message arrives slowly if [`SLOW_READ_BYTES`] bytes take longer than this. The kernel then completes a
+/// receive only after many bytes, because it would otherwise process each segment separately.
 const SLOW_READ_TIME: Duration = Duration::from_micros(200);
 
-/// The maximum number of replies that callers take by spinning before the driver and other tasks run.
+/// The maximum number of replies that callers receive by polling the ring before the driver runs.
 const MAX_INLINE_REPLIES: usize = 64;
 
 impl SharedConnection {
-    /// Takes back a completed write, and registers the driver's waker. Called at each of its polls.
+    /// Handles a completed write, and registers the driver's waker. Called whenever the driver is polled.
     #[inline]
     pub(crate) fn complete_ring_io<'a>(&self, state: LockedState<'a>, cx: &Context<'_>) -> LockedState<'a> {
         match self.socket.ring() {
@@ -42,15 +42,15 @@ impl SharedConnection {
     ) -> LockedState<'a> {
         ring.set_waker(cx);
         take_written(ring, &mut state);
-        if !state.machine.may_wait_with_buf() && !state.ring.parked {
-            // The machine released its read buffer, so the ring must not use it any longer.
-            state.ring.parked = true;
+        if !state.machine.may_wait_with_buf() && !state.ring.is_buffer_withheld {
+            // The machine wants its read buffer back, so the ring must no longer use it.
+            state.ring.is_buffer_withheld = true;
             ring.cancel_read();
         }
         state
     }
 
-    /// Polls for input that is already in the socket. With a ring, submits the pending receive first.
+    /// Polls for bytes that the socket has already received. With a ring, first submits the pending receive.
     #[cold]
     pub(crate) fn poll_last_input<'a>(
         &'a self,
@@ -67,19 +67,19 @@ impl SharedConnection {
         (state, ready)
     }
 
-    /// Polls the ring for the spin time before the driver sleeps. Returns whether something completed.
+    /// Polls the ring for up to the spin time. Returns whether an operation has completed.
     pub(crate) fn spin_ring<'a>(
         &'a self,
         ring: &UringSocket,
         state: LockedState<'a>,
     ) -> (LockedState<'a>, bool) {
         drop(state);
-        let received = ring.spin(self.spin);
+        let received = ring.spin(self.spin_time);
         (self.lock(), received)
     }
 
-    /// Polls the ring for the reply of the only pending call, if the caller runs on the driver's thread.
-    /// Returns whether something was received. The caller must drain the events.
+    /// Polls the ring for the reply to the only pending call, if the caller runs on the ring's thread.
+    /// Returns whether something was received. The caller must then drain the events.
     pub(crate) fn spin_for_reply<'a>(
         &'a self,
         ring: &UringSocket,
@@ -98,13 +98,13 @@ impl SharedConnection {
             let received;
             (state, received) = self.read_ring(ring, state);
             if received {
-                // If no call follows, the driver must continue to read.
+                // The driver must continue to read if no further call is made.
                 state.ring.inline_replies += 1;
                 state.wake_driver();
                 return (state, true);
             }
             drop(state);
-            let left = self.spin.saturating_sub(now().saturating_duration_since(begun));
+            let left = self.spin_time.saturating_sub(now().saturating_duration_since(begun));
             let completed = !left.is_zero() && ring.spin(left);
             state = self.lock();
             if !completed {
@@ -113,7 +113,7 @@ impl SharedConnection {
         }
     }
 
-    /// Submits all queued messages. The kernel completes writes that the socket does not accept at once.
+    /// Submits all queued messages. If the socket does not accept them, the kernel completes the write later.
     pub(crate) fn submit<'a>(&'a self, ring: &UringSocket, mut state: LockedState<'a>) {
         if !ring.is_on_ring_thread() {
             drop(state);
@@ -140,7 +140,7 @@ impl SharedConnection {
         }
     }
 
-    /// Takes received bytes, or starts a receive. Returns whether the caller must drain events.
+    /// Handles received bytes, or starts a receive. Returns whether the caller must drain the events.
     #[inline(never)]
     pub(crate) fn read_ring<'a>(
         &self,
@@ -156,8 +156,8 @@ impl SharedConnection {
         state.clock = now;
         match read {
             RingRead::Pending => {}
-            RingRead::Idle if state.machine.may_wait_with_buf() && !state.ring.parked => {
-                let rest = state.machine.input().rest();
+            RingRead::Idle if state.machine.may_wait_with_buf() && !state.ring.is_buffer_withheld => {
+                let rest = state.machine.input().granted_rest();
                 let slow = state.ring.receives_slowly && rest >= SLOW_READ_BYTES;
                 #[cfg(feature = "experiments")]
                 let slow = slow && self.adapts_low_water;
@@ -175,12 +175,12 @@ impl SharedConnection {
             }
             RingRead::Idle => {
                 self.apply_low_water(&mut state, 1);
-                ring.start_header();
+                ring.start_header_read();
             }
             RingRead::Header(bytes, n) => {
-                state.ring.parked = false;
-                if !state.machine.handle_early(bytes.get(..n).unwrap_or_default(), now) {
-                    // Cannot happen: the machine always has capacity for one header.
+                state.ring.is_buffer_withheld = false;
+                if !state.machine.handle_early_bytes(bytes.get(..n).unwrap_or_default(), now) {
+                    // Unreachable, because the machine can always take one header.
                     state.machine.handle_read_error(&io::ErrorKind::InvalidData.into(), now);
                 }
             }
@@ -193,8 +193,8 @@ impl SharedConnection {
                 }
                 let socket_emptied = n < buf.capacity();
                 state.machine.handle_read(buf, n, now);
-                state.ring.parked &= n == 0;
-                state.ring.parked |= socket_emptied && state.machine.lifecycle().discards_input();
+                state.ring.is_buffer_withheld &= n == 0;
+                state.ring.is_buffer_withheld |= socket_emptied && state.machine.lifecycle().discards_input();
                 match outcome {
                     Ok(0) => state.machine.handle_eof(now),
                     Ok(_) => {}

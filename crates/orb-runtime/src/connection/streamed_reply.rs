@@ -1,4 +1,4 @@
-//! Replies of which the first parts are sent before the servant has produced the rest.
+//! Sends replies in parts, before the servant has produced all of their contents.
 
 use std::task::{Context, Poll};
 
@@ -8,12 +8,12 @@ use giop_proto::{ReplyRoom, ServeToken};
 use crate::connection::{SharedConnection, State, now};
 
 impl SharedConnection {
-    /// Returns the size in bytes from which a reply may be sent before it is complete.
+    /// Returns the number of bytes of a reply from which a part may be sent before the reply is complete.
     pub(crate) fn reply_piece(&self) -> usize {
-        self.lock().machine.output().reply_piece()
+        self.lock().machine.output().reply_piece_size()
     }
 
-    /// Queues the start of a reply, with the body at `body`. Returns `false` if it is not needed.
+    /// Queues the start of a reply, whose body begins at offset `body`. Returns `false` if it is not needed.
     pub(crate) fn poll_begin_reply(
         &self,
         cx: &mut Context<'_>,
@@ -59,7 +59,7 @@ impl SharedConnection {
         let _ = self.flush(state);
     }
 
-    /// Abandons an incomplete reply. If no other one can replace it, closes the connection.
+    /// Abandons an incomplete reply. If none can replace it, closes the connection and returns `false`.
     pub(crate) fn break_reply(&self, token: ServeToken) -> bool {
         let mut state = self.lock();
         let replaceable = state.machine.request(token).break_reply();
@@ -67,7 +67,7 @@ impl SharedConnection {
             self.drain_events(&mut state, None);
             state.wake_driver();
         }
-        // Other tasks wait to begin their replies.
+        // Other tasks may be waiting to begin their replies.
         state.wake_waiters();
         replaceable
     }

@@ -1,7 +1,7 @@
 //! Requests whose last argument is read from a source while the request is written.
 //!
-//! The connection is exclusive to the call. The driver writes what the socket did not accept at once, and
-//! reads the reply. The source is polled only while few bytes are queued.
+//! The call uses an exclusive connection. The driver writes the bytes that the socket did not accept
+//! immediately, and reads the reply. The source is polled only while few bytes are queued.
 
 use std::task::{Context, Poll};
 
@@ -9,14 +9,14 @@ use giop_codec::cdr::Encoder;
 use giop_proto::calls::CallId;
 use giop_proto::{CallError, SentPart};
 
-use crate::connection::call::Pending;
+use crate::connection::call::PendingCall;
 use crate::connection::{SharedConnection, State};
-use crate::stream::{MAX_CHUNK, Payload, SourceError};
+use crate::stream::{MAX_CHUNK_BYTES, Payload, SourceError};
 
-/// The number of queued bytes at which the source is not polled.
-const MAX_QUEUED_BYTES: usize = MAX_CHUNK;
-/// The number of bytes that are sent before the task yields.
-const MAX_BURST_BYTES: usize = 8 * MAX_CHUNK;
+/// The source is not polled while at least this number of bytes are queued.
+const MAX_QUEUED_BYTES: usize = MAX_CHUNK_BYTES;
+/// The number of bytes after which the sending task yields to other tasks.
+const MAX_BURST_BYTES: usize = 8 * MAX_CHUNK_BYTES;
 const MAX_BURST_CHUNKS: usize = 256;
 
 #[derive(Debug)]
@@ -25,19 +25,19 @@ pub(crate) enum PayloadOutcome {
     CallEnded,
     /// The source failed after this part of the request was sent. The request cannot be completed.
     Failed(SourceError, SentPart),
-    /// The connection has ended, and there is no call that could report the reason.
+    /// The connection has ended, and the request has no call that could report the reason.
     ConnectionLost,
 }
 
 impl SharedConnection {
-    /// Returns how many bytes of the request that is being sent are not queued yet.
+    /// Returns the number of bytes of the current request that are not queued yet.
     pub(crate) fn unsent_payload_bytes(&self) -> u64 {
-        self.lock().machine.output().owes()
+        self.lock().machine.output().missing_request_bytes()
     }
 
     #[cold]
     pub(crate) fn loss_error(&self) -> CallError {
-        self.lock().machine.lifecycle().lost()
+        self.lock().machine.lifecycle().partly_sent_error()
     }
 
     pub(crate) fn begin_payload(
@@ -51,9 +51,9 @@ impl SharedConnection {
         begun
     }
 
-    /// Queues and writes the payload until it is queued completely or `call` has ended. The first bytes are
-    /// written together with the start of the request. Polling can continue later. If the request is
-    /// abandoned before it is complete, the connection must be closed.
+    /// Queues and writes the payload, until it is queued completely or `call` has ended. Writes the first
+    /// bytes together with the start of the request. If the request is abandoned before it is complete, the
+    /// connection must be closed.
     pub(crate) fn poll_payload(
         &self,
         cx: &mut Context<'_>,
@@ -63,10 +63,10 @@ impl SharedConnection {
         let mut sent = 0;
         for _ in 0..MAX_BURST_CHUNKS {
             let mut state = self.lock();
-            if call.is_some_and(|call| state.machine.call(call).is_over()) {
+            if call.is_some_and(|call| state.machine.call(call).has_ended()) {
                 return Poll::Ready(PayloadOutcome::CallEnded);
             }
-            if state.machine.output().owes() == 0 {
+            if state.machine.output().missing_request_bytes() == 0 {
                 let _ = self.flush(state);
                 return Poll::Ready(PayloadOutcome::Complete);
             }
@@ -94,8 +94,7 @@ impl SharedConnection {
                     sent += chunk.len();
                     self.lock().machine.unfinished_request().send_part(chunk);
                 }
-                // Nothing is missing then: the payload yields as many bytes as the request announced, or an
-                // error.
+                // The payload is complete. If it has fewer bytes than announced, it yields an error.
                 Poll::Ready(None) => {}
                 Poll::Ready(Some(Err(error))) => {
                     let mut state = self.lock();
@@ -132,7 +131,7 @@ impl State {
     }
 }
 
-impl Pending<'_> {
+impl PendingCall<'_> {
     pub(crate) fn begin_payload(
         &self,
         mut encoder: Box<Encoder>,
@@ -145,7 +144,7 @@ impl Pending<'_> {
         begun
     }
 
-    /// Declares that the reply will be forwarded as bytes, not decoded.
+    /// Declares that the reply will be forwarded in encoded form.
     pub(crate) fn forward_reply_encoded(&self) {
         self.link.lock().machine.call(self.call).forward_reply_encoded();
     }

@@ -28,10 +28,11 @@ pub(crate) enum AuthOutcome {
 
 pub(crate) struct Refusal {
     pub(crate) exception: SystemException,
+    /// The service context of the reply, which tells the client why its security context was refused.
     pub(crate) context: Option<ServiceContext>,
 }
 
-/// A future that completes when the check of a login has ended. Dropping it ends the check.
+/// A future that completes when the check of a login has ended. Dropping it aborts the check.
 pub(crate) struct LoginCheck(AbortOnDropHandle<()>);
 
 const THROTTLED: &str = "too many logins from this address have failed (Logins::max_failures_per_address)";
@@ -47,14 +48,16 @@ enum LoginFailure {
 
 pub(super) struct PendingLogin {
     token: TokenDigest,
-    /// Set when the check has ended. Stays empty if the request is dropped before.
+    /// Set when the check has ended. Never set if the request is dropped before.
     verdict: Arc<OnceLock<Verdict>>,
     epoch: u64,
 }
 
 struct ContextRejection {
     failure: ContextFailure,
+    /// The error token for the client.
     token: Bytes,
+    /// For the log.
     reason: String,
 }
 
@@ -65,7 +68,7 @@ impl ContextRejection {
 }
 
 enum LoginOutcome {
-    /// The logged-in user, or `None` if the context has no login.
+    /// The login was accepted. The value is its user, or `None` if the security context has no login.
     Known(Option<Arc<Principal>>),
     Pending(LoginCheck),
     QueueFull,
@@ -80,7 +83,7 @@ impl Future for LoginCheck {
 }
 
 impl Guard {
-    /// Authenticates the caller. After `Pending`, the request must be passed again when the check has ended.
+    /// Authenticates the caller of a request. After `Pending`, call this again when the check has ended.
     pub(crate) fn identify(&mut self, orb: &Shared, incoming: &IncomingRequest) -> AuthOutcome {
         let Some(logins) = self.security.logins.clone() else {
             return AuthOutcome::Accepted(self.certificate.clone());
@@ -106,7 +109,7 @@ impl Guard {
                 (context.client_context_id, self.establish(orb, &logins, epoch, digest, context, bytes))
             }
             Ok(Some(SasContext::InContext { client_context_id, .. })) => {
-                let known = self.accepted.table.get(&client_context_id);
+                let known = self.accepted.numbered.get(&client_context_id);
                 let known = known.map(|(_, caller)| AuthOutcome::Accepted(caller.clone()));
                 let unknown = || {
                     let text = "the request refers to an unknown context number";
@@ -138,8 +141,8 @@ impl Guard {
         bytes: usize,
     ) -> Result<AuthOutcome, ContextRejection> {
         let number = context.client_context_id;
-        if self.accepted.table.get(&number).is_some_and(|(other, _)| *other != digest) {
-            let text = "another security context already has this number";
+        if self.accepted.numbered.get(&number).is_some_and(|(other, _)| *other != digest) {
+            let text = "another security context of the connection already has this number";
             return Err(ContextRejection::new(ContextFailure::POLICY_CONFLICT, text));
         }
         let login = match self.log_in(orb, logins, epoch, &context.authentication, bytes)? {
@@ -162,7 +165,7 @@ impl Guard {
         Ok(AuthOutcome::Accepted(self.accepted.insert(digest, number, principal, logins.max_contexts)))
     }
 
-    /// Authenticates the login in the token of a request with a size of `bytes`, if it is not empty.
+    /// Authenticates the login in `token`, if that is not empty. `bytes` is the size of the request.
     fn log_in(
         &mut self,
         orb: &Shared,
@@ -175,7 +178,8 @@ impl Guard {
             return Ok(LoginOutcome::Known(None));
         }
         if !self.is_private && !logins.allows_plaintext {
-            let text = "a password was received over plain TCP (Logins::allow_plaintext_passwords)";
+            let text =
+                "a password was received over plain TCP, which Logins::allow_plaintext_passwords must permit";
             return Err(ContextRejection::new(ContextFailure::POLICY_CONFLICT, text));
         }
         let digest = self.accepted.digest(token);
@@ -237,7 +241,7 @@ impl Guard {
             };
             let Ok(_permit) = permit else { return };
             drop(entry);
-            // While this login was queued, other logins from the address may have failed.
+            // Check this again, because other logins from the address may have failed since.
             if logins.throttle.refuses(&peer, crate::connection::now()) {
                 counters.throttled_logins.fetch_add(1, Ordering::Relaxed);
                 let _ = verdict.set(Err(LoginFailure::Refused(LoginRefused::because(THROTTLED))));
@@ -284,7 +288,7 @@ impl Guard {
         AuthOutcome::Refused(Box::new(Refusal { exception, context: error.to_service_context().ok() }))
     }
 
-    /// Returns the exception for a caller that may not make the request.
+    /// Fails with NO_PERMISSION if the authorizer does not allow the request.
     pub(crate) fn authorize(&mut self, access: &Access<'_>) -> Result<(), SystemException> {
         let Some(authorizer) = &self.security.authorizer else { return Ok(()) };
         if authorizer.decide(access) == Decision::Allow {
@@ -300,7 +304,7 @@ impl Guard {
         Err(no_permission(minor::NO_PERMISSION_DENIED, "the rules do not allow the call".to_owned()))
     }
 
-    /// Logs a refused request: the first of a connection as a warning, so that a peer cannot flood the log.
+    /// Logs a refused request. Only the first one is a warning, so that a peer cannot flood the log.
     fn log_refusal(&mut self, reason: &str) {
         let (peer, reason) = (&self.peer, OneLine::new(reason));
         if std::mem::replace(&mut self.has_warned, true) {
@@ -315,7 +319,7 @@ impl Guard {
     }
 }
 
-/// Returns the identity that `sender` asserts, or `sender` itself.
+/// Returns the identity that `sender` asserts, or `sender` if it asserts none.
 fn asserted_principal(
     logins: &Logins,
     sender: Option<Arc<Principal>>,

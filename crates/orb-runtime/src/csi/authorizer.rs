@@ -1,16 +1,16 @@
-//! Authorization of requests.
+//! [`Authorizer`], which decides whether requests may be dispatched.
 
 use std::fmt;
 
 use crate::csi::principal::Principal;
-use crate::object_key::Path;
+use crate::object_key::PoaPath;
 use crate::tls::TlsSession;
 use crate::transport::Peer;
 
 /// Decides whether a request may be dispatched: [`OrbBuilder::authorizer`](crate::OrbBuilder::authorizer).
 ///
-/// It is called in the connection's task before each request, so it must not block. If a request has to wait,
-/// for example for a servant activator or because its POA holds requests, it is decided again when it starts.
+/// It is called in the task of the connection before each request, so it must not block. If a request has to
+/// wait, for example for a servant activator or its POA, it is called again afterwards.
 pub trait Authorizer: Send + Sync + 'static {
     /// Decides whether the request may be dispatched.
     fn decide(&self, access: &Access<'_>) -> Decision;
@@ -19,16 +19,16 @@ pub trait Authorizer: Send + Sync + 'static {
 /// The decision of an [`Authorizer`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Decision {
-    /// The request is dispatched.
+    /// Dispatch the request.
     Allow,
-    /// The request is refused with minor code [`NO_PERMISSION_DENIED`](crate::minor::NO_PERMISSION_DENIED).
+    /// Refuse the request with the minor code [`NO_PERMISSION_DENIED`](crate::minor::NO_PERMISSION_DENIED).
     Deny,
 }
 
 /// A request that is to be authorized.
 pub struct Access<'a> {
     pub(crate) principal: Option<&'a Principal>,
-    pub(crate) path: Path<'a>,
+    pub(crate) path: PoaPath<'a>,
     pub(crate) object_id: &'a [u8],
     pub(crate) interface: Option<&'a str>,
     pub(crate) operation: &'a str,
@@ -43,7 +43,7 @@ impl<'a> Access<'a> {
         self.principal
     }
 
-    /// Returns the names of the POAs from below the RootPOA to that of the object. Plain keys have none.
+    /// Returns the names of the object's POA and its ancestors below the RootPOA, the outermost first.
     pub fn poa(&self) -> impl Iterator<Item = &'a str> + Clone {
         self.path.names().into_iter().flatten()
     }
@@ -54,26 +54,26 @@ impl<'a> Access<'a> {
         self.object_id
     }
 
-    /// Returns the repository id of the object's interface. A servant that is not created yet has none.
+    /// Returns the repository id of the object's interface, or `None` before its servant has been created.
     #[must_use]
     pub fn interface(&self) -> Option<&'a str> {
         self.interface
     }
 
-    /// Returns the operation's name on the wire, such as `_get_balance` for an attribute, or `_is_a`.
+    /// Returns the operation's name in the request, such as `deposit`, `_get_balance` or `_is_a`.
     #[must_use]
     pub fn operation(&self) -> &'a str {
         self.operation
     }
 
-    /// Returns the TLS session of the connection.
+    /// Returns the TLS session of the connection, if it has one.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(&self) -> Option<&'a TlsSession> {
         self.session
     }
 
-    /// Returns the subject of the certificate that the peer of the connection presented.
+    /// Returns the subject of the certificate that the peer of the connection has presented, if it has.
     #[must_use]
     pub fn subject(&self) -> Option<&'a str> {
         self.session.and_then(TlsSession::subject)

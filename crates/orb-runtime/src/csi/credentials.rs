@@ -1,4 +1,4 @@
-//! Credentials of a client's calls.
+//! [`Credentials`], with which a client identifies itself in its calls.
 
 use std::fmt;
 
@@ -19,11 +19,11 @@ use crate::csi::security::Security;
 /// Credentials of outgoing calls: [`OrbBuilder::credentials`](crate::OrbBuilder::credentials), or
 /// [`Reference::with_credentials`](crate::Reference::with_credentials) for one object.
 ///
-/// They are sent only to servers whose references request them. A call fails with `NO_PERMISSION`,
-/// `COMPLETED_NO`, if the server requires something that the credentials lack, or that must not be sent over
-/// the connection. The text of the exception names it.
+/// By default, they are sent only to servers whose references request them. A call fails with
+/// `NO_PERMISSION`, `COMPLETED_NO`, if the credentials lack something that the server requires, or if it must
+/// not be sent over the connection. The text of the exception says what is missing.
 ///
-/// A reference with its own credentials may share connections with other references.
+/// A reference with its own credentials may use the same connections as other references.
 #[derive(Clone, Default)]
 #[must_use]
 pub struct Credentials {
@@ -59,13 +59,13 @@ impl Credentials {
         Self::default()
     }
 
-    /// Sends the login only to servers whose references name this realm, and not to all that request one.
+    /// Sends the login only to servers whose references specify this realm, not to all that request one.
     pub fn for_realm(mut self, realm: impl Into<String>) -> Self {
         self.realm = Some(realm.into());
         self
     }
 
-    /// Asserts the identity of another caller. A call to a server that accepts no asserted identity fails.
+    /// Asserts the identity of another caller. Calls to servers that do not accept asserted identities fail.
     pub fn assert_identity(mut self, identity: AssertedIdentity) -> Self {
         self.identity = match identity {
             AssertedIdentity::Anonymous => IdentityToken::Anonymous,
@@ -76,19 +76,20 @@ impl Credentials {
         self
     }
 
-    /// Also sends the password and the asserted identity over plain TCP, which others can read and change.
+    /// Also sends the password and the asserted identity over plain TCP, where others can read them.
     pub fn allow_plaintext_passwords(mut self) -> Self {
         self.allows_plaintext = true;
         self
     }
 
-    /// Also sends the credentials if the reference has no security information, such as a `corbaloc:` URL.
+    /// Also sends the credentials if the reference has no security information, like a `corbaloc:` URL.
     pub fn always_send(mut self) -> Self {
         self.always_sent = true;
         self
     }
 
-    /// Returns the security context for the profile's server. `private`: others cannot read the connection.
+    /// Returns the security context for the profile's server. `private` is true if others cannot read the
+    /// connection.
     fn context(&self, profile: &IiopProfile, tls: bool, private: bool) -> Result<Option<SasContext>, String> {
         let may_send = private || self.allows_plaintext;
         let Some(offered) = profile.csi_mechanisms() else {
@@ -104,7 +105,7 @@ impl Credentials {
         for mechanism in &offered.mechanisms {
             match self.context_by(mechanism, tls, may_send) {
                 Ok(context) => return Ok(context),
-                // The error is that of the first mechanism that suits the connection.
+                // Report the first mechanism that the connection supports.
                 Err(MechanismError::OtherConnection) => {}
                 Err(MechanismError::Unmet(text)) => unmet = unmet.or(Some(text)),
             }
@@ -129,7 +130,7 @@ impl Credentials {
         let unmet = |text: &str| Err(MechanismError::Unmet(text.to_owned()));
         match &mechanism.transport {
             TransportMechanism::Tls(_) if tls => {}
-            // A mechanism without requirements on the transport suits every connection.
+            // A mechanism without requirements on the transport can be used over every connection.
             TransportMechanism::None if tls || mechanism.target_requires.0 & TLS_OPTIONS.0 == 0 => {}
             _ => return Err(MechanismError::OtherConnection),
         }
@@ -149,7 +150,7 @@ impl Credentials {
                     "the server requires a login, and the password must not be sent over plain TCP: use TLS or Credentials::allow_plaintext_passwords",
                 ),
                 (Some(_), true) => unmet(
-                    "the server requires a login for another realm than that of these credentials (Credentials::for_realm)",
+                    "the server requires a login for a realm other than that of these credentials (Credentials::for_realm)",
                 ),
             };
         }
@@ -177,7 +178,7 @@ impl Credentials {
         self.establish(login, target_name, self.identity.clone()).map(Some).map_err(MechanismError::Unmet)
     }
 
-    /// Returns whether the login may be sent to a server whose reference has this target name.
+    /// Returns whether the login may be sent to a server whose reference specifies this target name.
     fn is_for(&self, target_name: &Bytes) -> bool {
         let Some(realm) = &self.realm else { return true };
         let name = ExportedName::from_octets(target_name);
@@ -218,14 +219,14 @@ impl fmt::Debug for Credentials {
 }
 
 impl Security {
-    /// Returns the security context for the profile's server, with `own` or the ORB's credentials.
+    /// Returns the security context for the profile's server, with the credentials `own` or else the ORB's.
     pub(crate) fn context_for(
         &self,
         own: Option<&Credentials>,
         profile: &IiopProfile,
         link: &crate::connection::SharedConnection,
     ) -> Result<Option<ServiceContext>, SystemException> {
-        // Without credentials the call is made without a context. A server that requires one refuses it.
+        // Without credentials, send no context. A server that requires one refuses the call.
         let Some(credentials) = own.or(self.credentials.as_ref()) else { return Ok(None) };
         let tls = link.session().is_some();
         let private = super::guard::is_private(link.peer(), tls);
@@ -237,7 +238,7 @@ impl Security {
     }
 }
 
-/// Adds the reason and a remedy to an exception of a server that refused the caller.
+/// Adds a reason to the exception of a server that refused the caller.
 #[cold]
 pub(crate) fn with_refusal_reason(exception: SystemException, reply: &Reply) -> SystemException {
     if exception.kind != SystemExceptionKind::NoPermission {
@@ -253,7 +254,7 @@ pub(crate) fn with_refusal_reason(exception: SystemException, reply: &Reply) -> 
         return if is_unknown { exception.with_reason(text) } else { exception };
     };
     let text = match (failure.major, LoginError::from_token(&error_token)) {
-        (1, Ok(LoginError::BadTarget)) => "the login is for another realm than that of the server",
+        (1, Ok(LoginError::BadTarget)) => "the login is for a realm other than that of the server",
         (1, Ok(_)) => {
             "the server does not accept the login: the user or password is wrong, or too many logins have failed"
         }
@@ -262,7 +263,7 @@ pub(crate) fn with_refusal_reason(exception: SystemException, reply: &Reply) -> 
         }
         (2, _) => "the server does not support this form of login or identity",
         (3, _) => {
-            "the security context violates a rule of the server, for example by a password over plain TCP"
+            "the security context violates a rule of the server, for example because it has a password over plain TCP"
         }
         (4, _) => "the server no longer has the security context of this connection",
         (major, _) => {

@@ -1,4 +1,4 @@
-//! The guard of a connection, with the callers and security contexts that it has accepted.
+//! [`Guard`], which authenticates and authorizes the requests of one connection.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,16 +16,17 @@ use crate::csi::security::Security;
 use crate::tls::TlsSession;
 use crate::transport::Peer;
 
-/// The number of recent contexts that are recognized without decoding them.
+/// The maximum number of recent contexts that are recognized without decoding them.
 const MAX_RECENT: usize = 16;
-/// The maximum number of accepted logins of a connection. Older ones are checked again when they are used.
+/// The maximum number of accepted logins of a connection. If there are more, the oldest one is forgotten.
 const MAX_LOGINS: usize = 32;
 
 pub(crate) struct Guard {
     pub(super) security: Security,
     pub(super) peer: Peer,
-    /// Whether others on the network cannot read the connection.
+    /// True if others on the network cannot read the connection.
     pub(super) is_private: bool,
+    /// The caller according to the certificate of the peer, if it has one.
     pub(super) certificate: Caller,
     pub(super) accepted: AcceptedContexts,
     /// The login that is being checked, or that was checked last.
@@ -44,18 +45,20 @@ struct CallerData {
     complete: Option<ServiceContext>,
 }
 
-/// A hash of a security context or of a login. Their bytes are not kept, because they include a password.
+/// A hash of a security context or of a login, which are not kept because they may contain a password.
 pub(super) type TokenDigest = [u8; 32];
 
 #[derive(Default)]
 pub(super) struct AcceptedContexts {
     salt: [u8; 16],
+    /// See [`Authenticator::epoch`](crate::csi::Authenticator::epoch).
     epoch: u64,
     recent: Vec<(TokenDigest, Caller)>,
+    /// The index in `recent` that the next context replaces.
     next_replaced: usize,
     logins: Vec<(TokenDigest, Arc<Principal>)>,
-    /// By context number, which the client chooses.
-    pub(super) table: HashMap<u64, (TokenDigest, Caller)>,
+    /// The contexts to which the client can refer, by the number that the client has chosen.
+    pub(super) numbered: HashMap<u64, (TokenDigest, Caller)>,
 }
 
 impl Guard {
@@ -105,12 +108,12 @@ impl fmt::Debug for Caller {
 
 impl AcceptedContexts {
     fn new() -> Self {
-        // `RandomState` is the random number generator of the standard library.
+        // `RandomState` contains random numbers.
         let (one, other) = (RandomState::new().hash_one(0), RandomState::new().hash_one(1));
         Self { salt: (u128::from(one) << 64 | u128::from(other)).to_be_bytes(), ..Self::default() }
     }
 
-    /// Removes all entries if the users have changed since the entries were accepted.
+    /// Removes all entries if users may have changed since the entries were accepted.
     pub(super) fn discard_outdated(&mut self, epoch: u64) {
         if self.epoch != epoch {
             *self = Self { epoch, salt: self.salt, ..Self::default() };
@@ -137,8 +140,8 @@ impl AcceptedContexts {
         self.logins.push((digest, Arc::clone(principal)));
     }
 
-    /// Inserts an accepted context. If `number` is not 0, the client can refer to the context by its number,
-    /// for at most `max_numbered` contexts.
+    /// Inserts an accepted context. The client can refer to it by `number`, unless that is 0 or there are
+    /// already `max_numbered` contexts with a number.
     pub(super) fn insert(
         &mut self,
         digest: TokenDigest,
@@ -146,9 +149,9 @@ impl AcceptedContexts {
         principal: Option<Arc<Principal>>,
         max_numbered: usize,
     ) -> Caller {
-        let stateful = number != 0 && self.table.len() < max_numbered;
+        let stateful = number != 0 && self.numbered.len() < max_numbered;
         if stateful {
-            self.table.insert(number, (digest, Caller::new(principal.clone(), None)));
+            self.numbered.insert(number, (digest, Caller::new(principal.clone(), None)));
         }
         let complete =
             SasContext::Complete { client_context_id: number, stateful, final_token: bytes::Bytes::new() };

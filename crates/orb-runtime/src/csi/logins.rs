@@ -1,4 +1,4 @@
-//! The requirements of a server on the logins of its callers.
+//! [`Logins`], by which a server configures how its callers must identify themselves.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use giop_codec::csi::ExportedName;
 
-use crate::csi::checks::LoginQueue;
+use crate::csi::login_queue::LoginQueue;
 use crate::csi::principal::{Principal, PrincipalKind};
 use crate::csi::throttle::Throttle;
 use crate::transport::Peer;
@@ -16,16 +16,16 @@ const DEFAULT_MAX_WAITING: usize = 256;
 
 /// Checks user names and passwords.
 ///
-/// [`check`](Self::check) is called on a thread for blocking work, so it may compute a slow hash or query a
-/// directory. An accepted login is valid on its connection until [`epoch`](Self::epoch) changes.
+/// [`check`](Self::check) is called on a thread for blocking operations, so it may compute a slow hash or
+/// query a directory. An accepted login stays valid on its connection until [`epoch`](Self::epoch) changes.
 pub trait Authenticator: Send + Sync + 'static {
-    /// Checks the user's password. Returns the name of the user for [`Principal::name`].
+    /// Checks the user's password. Returns the name of the user, which becomes [`Principal::name`].
     ///
     /// # Errors
     /// [`LoginRefused`] with a reason for the log. The client does not receive the reason.
     fn check(&self, login: &Login<'_>, peer: &Peer) -> Result<String, LoginRefused>;
 
-    /// Returns a number that changes when an accepted user or password may have become invalid.
+    /// Returns a number. It must change whenever an accepted user or password may have become invalid.
     fn epoch(&self) -> u64 {
         0
     }
@@ -45,7 +45,7 @@ impl<'a> Login<'a> {
         self.user
     }
 
-    /// Returns the password. Compare it by a hash in constant time.
+    /// Returns the password. Hash it, and compare the hash in constant time.
     #[must_use]
     pub fn password(&self) -> &'a str {
         self.password
@@ -59,7 +59,7 @@ impl fmt::Debug for Login<'_> {
     }
 }
 
-/// A login that is not accepted.
+/// The reason why a login is not accepted.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct LoginRefused(String);
@@ -75,17 +75,17 @@ impl LoginRefused {
 /// The identification of the caller that a server requires of each request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Required {
-    /// Nothing. Logins and identities that a request contains are checked nevertheless.
+    /// No identification. If a request contains a login or an identity, that is still checked.
     Nothing,
-    /// A login, unless the client of the connection has presented a certificate.
+    /// A login, unless the client has presented a certificate for the connection.
     Identity,
     /// A login.
     #[default]
     Login,
 }
 
-/// The requirements of a server on the logins of its callers, and the callers that may assert identities of
-/// others: [`OrbBuilder::logins`](crate::OrbBuilder::logins). Clones share the authenticator.
+/// The configuration of how a server's callers must identify themselves, and of the callers that may assert
+/// other identities: [`OrbBuilder::logins`](crate::OrbBuilder::logins). Clones share the authenticator.
 #[derive(Clone)]
 #[must_use]
 pub struct Logins {
@@ -104,7 +104,7 @@ pub struct Logins {
 }
 
 impl Logins {
-    /// Requires a login of every request, checked by `authenticator`, such as [`Users`](super::Users).
+    /// Requires a login for every request, which `authenticator`, such as [`Users`](super::Users), checks.
     pub fn new(authenticator: impl Authenticator) -> Self {
         Self {
             authenticator: Arc::new(authenticator),
@@ -122,76 +122,76 @@ impl Logins {
         }
     }
 
-    /// Sets the identification that each request must contain (default: a login).
+    /// Sets the identification that each request must contain. The default is a login.
     pub fn required(mut self, required: Required) -> Self {
         self.required = required;
         self
     }
 
-    /// Sets the realm in which user names are valid. References contain it, logins for other realms are
-    /// refused, and user names may have the form `user@realm`. By default, there is no realm.
+    /// Sets the realm in which user names are valid. References contain the realm, and logins for other
+    /// realms are refused. User names may have the form `user@realm`. By default, there is no realm.
     pub fn realm(mut self, realm: impl Into<String>) -> Self {
         self.realm = Some(realm.into());
         self
     }
 
-    /// Also accepts passwords over plain TCP, where others on the network can read them.
+    /// Permits passwords over plain TCP, where others on the network can read them.
     pub fn allow_plaintext_passwords(mut self) -> Self {
         self.allows_plaintext = true;
         self
     }
 
-    /// Trusts the user with this name to assert the identity of other callers. Can be called several times.
+    /// Permits the user with this name to assert the identity of other callers. Can be called several times.
     pub fn trust_user(mut self, user: impl Into<String>) -> Self {
         self.trusted_users.insert(user.into());
         self
     }
 
-    /// Trusts clients with a certificate for this subject, in the form of `TlsSession::subject`
-    /// (`CN=gateway,O=Example`), to assert the identity of other callers. Can be called several times.
+    /// Permits clients with a certificate for this subject to assert the identity of other callers. It has
+    /// the form of `TlsSession::subject`, such as `CN=gateway,O=Example`. Can be repeated.
     pub fn trust_subject(mut self, subject: impl Into<String>) -> Self {
         self.trusted_subjects.insert(subject.into());
         self
     }
 
-    /// Sets the number of logins that may fail on a connection (default 3). Afterwards, new logins on the
-    /// connection are refused without a check. Accepted logins remain valid.
+    /// Sets the number of logins that may fail on a connection, 3 by default. After that, new logins on the
+    /// connection are refused without being checked. Accepted logins remain valid.
     pub fn max_failures(mut self, failures: u32) -> Self {
         self.max_failures = failures;
         self
     }
 
-    /// Sets the number of logins from one address that may fail, and the interval after which one failure no
-    /// longer counts (default 30 and 4 s). A client that tries passwords over many connections gets
-    /// `failures` attempts at once, and then one in each `interval`.
+    /// Sets the number of logins from one address that may fail, 30 by default, and the interval after which
+    /// one failure is no longer counted, 4 s by default. A client that tries passwords over many connections
+    /// has `failures` attempts immediately, and then one in each `interval`.
     ///
-    /// Beyond that, no login from the address is checked. Accepted logins remain valid. IPv6 addresses are
-    /// counted by their first 64 bits. Logins over Unix sockets and in-memory pipes are not counted.
+    /// Further logins from the address are refused without being checked. Accepted logins remain valid. All
+    /// IPv6 addresses with the same first 64 bits are one address. Unix sockets and pipes are not counted.
     pub fn max_failures_per_address(mut self, failures: u32, interval: Duration) -> Self {
         self.throttle = Throttle::new(failures, interval);
         self
     }
 
-    /// Sets the number of security contexts that the ORB keeps for each connection (default 64). For further
-    /// ones, clients send the login with each request instead of a reference to the context.
+    /// Sets the maximum number of security contexts that the ORB keeps for each connection, 64 by default.
+    /// For further contexts, clients must send the login, not only a number, with each request.
     pub fn max_contexts(mut self, contexts: usize) -> Self {
         self.max_contexts = contexts;
         self
     }
 
-    /// Sets the number of logins that are checked concurrently (default 4), at most one of each connection.
+    /// Sets the maximum number of concurrent checks of logins, 4 by default, with at most one per connection.
     pub fn max_checks(mut self, checks: usize) -> Self {
         self.max_checks = checks;
         self.queue = LoginQueue::new(checks, self.max_waiting);
         self
     }
 
-    /// Sets the number of logins that may be queued for a check (default 256). Their requests may have at
-    /// most 16 MiB.
+    /// Sets the maximum number of queued logins, 256 by default. Their requests may have up to 16 MiB in all.
     ///
-    /// If the queue is full, a login from an address with few entries evicts the last login of the address
-    /// with the most. The request of the evicted or the new login gets `TRANSIENT` with zorb's minor code 1
-    /// (`minor::TRANSIENT_OVERLOADED`), COMPLETED_NO. A connection is not read while its login is queued.
+    /// If the queue is full, a login from an address with few queued logins evicts the last login of the
+    /// address with the most. Otherwise, the new login is rejected. The request of the evicted or rejected
+    /// login gets `TRANSIENT`, COMPLETED_NO, with zorb's minor code 1 (`minor::TRANSIENT_OVERLOADED`). While
+    /// a login is queued, its connection is not read.
     pub fn max_waiting(mut self, logins: usize) -> Self {
         self.max_waiting = logins;
         self.queue = LoginQueue::new(self.max_checks, logins);
@@ -212,7 +212,7 @@ impl Logins {
         name.unwrap_or_default()
     }
 
-    /// Returns whether this server accepts a login with this target name. Many clients send an empty one.
+    /// Returns whether this server accepts a login with this target name. Many clients send an empty name.
     pub(super) fn accepts_target(&self, target: &[u8]) -> bool {
         target.is_empty() || self.realm.is_none() || self.target_name() == target
     }

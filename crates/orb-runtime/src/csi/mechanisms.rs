@@ -1,4 +1,4 @@
-//! The component of references that describes which logins the server requires.
+//! Creates the component of references that describes which logins the server requires.
 
 use giop_codec::csi::{
     AsContextSec, AssociationOptions, CompoundSecMech, CompoundSecMechList, IdentityTypes, Oid,
@@ -11,7 +11,8 @@ use crate::csi::security::Security;
 
 impl Security {
     /// Returns the component of a profile, if there is anything to describe. `tls` describes the TLS port at
-    /// `host`. For addresses without TLS, `plain` tells whether others cannot read connections.
+    /// `host`. `plain` is `Some` if there are addresses without TLS, and true if others cannot read
+    /// connections to them.
     pub(crate) fn component(
         &self,
         host: &str,
@@ -22,8 +23,8 @@ impl Security {
         let secure = tls.map(|ssl| {
             let mut requires = AssociationOptions(ssl.target_requires);
             if plain.is_some() {
-                // These requirements apply only to this mechanism, because plaintext has another one.
-                requires = AssociationOptions::INTEGRITY.and(AssociationOptions::CONFIDENTIALITY);
+                // Connections without TLS have their own mechanism, so these requirements apply only to TLS.
+                requires = AssociationOptions::INTEGRITY.union(AssociationOptions::CONFIDENTIALITY);
             }
             let supports = AssociationOptions(ssl.target_supports & !SslSecTrans::NO_PROTECTION);
             let address = TransportAddress { host: host.to_owned(), port: ssl.port };
@@ -68,13 +69,13 @@ impl Logins {
         if !(self.trusted_users.is_empty() && self.trusted_subjects.is_empty()) {
             attributes.supports = AssociationOptions::IDENTITY_ASSERTION;
             attributes.naming_mechanisms = vec![Oid::GSSUP];
-            attributes.identity_types = IdentityTypes::ANONYMOUS.and(IdentityTypes::PRINCIPAL_NAME);
+            attributes.identity_types = IdentityTypes::ANONYMOUS.union(IdentityTypes::PRINCIPAL_NAME);
             if cfg!(feature = "tls") {
-                let of_certificates = IdentityTypes::X509_CERT_CHAIN.and(IdentityTypes::DISTINGUISHED_NAME);
-                attributes.identity_types = attributes.identity_types.and(of_certificates);
+                let of_certificates = IdentityTypes::X509_CERT_CHAIN.union(IdentityTypes::DISTINGUISHED_NAME);
+                attributes.identity_types = attributes.identity_types.union(of_certificates);
             }
         }
-        let target_requires = transport_requires.and(authentication.requires);
+        let target_requires = transport_requires.union(authentication.requires);
         CompoundSecMech { target_requires, transport, authentication, attributes }
     }
 }

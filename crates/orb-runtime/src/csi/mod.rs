@@ -1,14 +1,14 @@
 //! Authentication and authorization of callers: logins and asserted identities in requests (CSIv2, the OMG's
 //! Common Secure Interoperability), and rules for calls.
 //!
-//! **Servers** configure with [`OrbBuilder::logins`](crate::OrbBuilder::logins) how passwords are checked,
-//! and whether callers must log in. Their references contain the requirements (`TAG_CSI_SEC_MECH_LIST`). A
-//! servant gets the [`Principal`] from its request: [`Request::principal`](crate::Request::principal). An
+//! **Servers** use [`OrbBuilder::logins`](crate::OrbBuilder::logins) to configure how passwords are checked
+//! and whether callers must log in. Their references contain these requirements (`TAG_CSI_SEC_MECH_LIST`). A
+//! servant gets the caller, a [`Principal`], from [`Request::principal`](crate::Request::principal). An
 //! [`Authorizer`], such as [`Rules`] from a file, decides for each request whether it is dispatched.
 //!
-//! **Clients** configure their credentials with [`OrbBuilder::credentials`](crate::OrbBuilder::credentials),
-//! or for one reference with [`Reference::with_credentials`](crate::Reference::with_credentials). The login
-//! is sent with each request to servers whose references request one.
+//! **Clients** use [`OrbBuilder::credentials`](crate::OrbBuilder::credentials) to configure their
+//! credentials, or [`Reference::with_credentials`](crate::Reference::with_credentials) for one reference. The
+//! login is sent with each request to servers whose references request a login.
 //!
 //! A password is sent over TLS, Unix sockets and in-memory pipes. It is sent over plain TCP, where others can
 //! read it, only if both sides allow that ([`Logins::allow_plaintext_passwords`],
@@ -44,9 +44,9 @@
 //! 3. The authorizer is called, before a servant activator creates a servant or an adapter activator creates
 //!    a POA.
 //!
-//! A LocateRequest cannot identify its caller. If logins or an authorizer are configured, every LocateRequest
-//! gets the answer that the object is here, and the following request is checked. Calls of this process to
-//! its own objects are not checked, because the caller could call the servant directly.
+//! A LocateRequest cannot identify its caller. If logins or an authorizer are configured, the answer to every
+//! LocateRequest is that the server has the object, and the following request is checked. Calls from this
+//! process to its own objects are not checked, because the caller could call the servant directly.
 //!
 //! Refused requests get `NO_PERMISSION`, `COMPLETED_NO`, with
 //! [`NO_PERMISSION_AUTHENTICATION_REQUIRED`](crate::minor::NO_PERMISSION_AUTHENTICATION_REQUIRED),
@@ -57,9 +57,9 @@
 
 mod authentication;
 mod authorizer;
-mod checks;
 mod credentials;
 mod guard;
+mod login_queue;
 mod logins;
 mod mechanisms;
 mod principal;

@@ -1,4 +1,4 @@
-//! The identity of a caller.
+//! [`Principal`], the identity of a caller.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,11 +21,12 @@ pub struct Principal {
 pub enum PrincipalKind {
     /// By user name and password.
     Login,
-    /// By a certificate that TLS checked. The name is its subject in the form of RFC 4514.
+    /// By a certificate that TLS has verified. The name is its subject in the form of RFC 4514.
     Certificate,
-    /// By a trusted caller, which asserts that it calls on behalf of a user with this name.
+    /// By a trusted caller, which asserts that it calls on behalf of the user with this name.
     AssertedName,
-    /// By a trusted caller, on behalf of a subject or distinguished name in the form of RFC 4514.
+    /// By a trusted caller, which asserts that it calls on behalf of the subject of a certificate, or of a
+    /// distinguished name. The name has the form of RFC 4514.
     AssertedSubject,
     /// By a trusted caller, which asserts that it calls on behalf of an unknown caller. The name is empty.
     Anonymous,
@@ -46,13 +47,13 @@ impl Principal {
         self.kind
     }
 
-    /// Returns the user's name, or the subject, such as `CN=billing,O=Example`. Escape it for display.
+    /// Returns the name of the user, or the subject, such as `CN=billing,O=Example`. Escape it for display.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the user's name, if the principal is a user (by login or asserted).
+    /// Returns the name of the user, if the principal is a login or an asserted name.
     #[must_use]
     pub fn user(&self) -> Option<&str> {
         matches!(self.kind, PrincipalKind::Login | PrincipalKind::AssertedName).then_some(&self.name)
@@ -97,7 +98,7 @@ pub(super) fn subject_of_chain(der: &[u8]) -> Option<String> {
     chain.first().map(|certificate| certificate.tbs_certificate.subject.to_string())
 }
 
-/// Distinguished names and certificates are decoded only with the feature `tls`.
+/// Returns `None`, because distinguished names and certificates are decoded only with the feature `tls`.
 #[cfg(not(feature = "tls"))]
 pub(super) fn distinguished_name(_: &[u8]) -> Option<String> {
     None

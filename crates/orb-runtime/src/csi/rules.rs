@@ -1,4 +1,4 @@
-//! Rules for calls that are read from a file.
+//! [`Rules`], which are read from a file and determine which calls are allowed.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -13,8 +13,8 @@ use crate::csi::authorizer::{Access, Authorizer, Decision};
 use crate::csi::principal::{Principal, PrincipalKind};
 use crate::transport::Peer;
 
-/// A list of rules for calls. The first rule that matches a call decides. Clones share the rules, so a reload
-/// applies to all clones.
+/// A list of rules that determine which calls are allowed. The first rule that matches a call applies. Clones
+/// share the rules, so a reload applies to all clones.
 ///
 /// The file is in TOML. It contains the decision for calls that match no rule, followed by the rules:
 ///
@@ -38,22 +38,22 @@ use crate::transport::Peer;
 /// interfaces = "IDL:Bank/*"
 /// ```
 ///
-/// A rule matches a call if all keys of the rule match. A key matches if one pattern of its list matches. A
-/// missing key matches every call.
+/// A rule matches a call if all keys of the rule match. A key matches if at least one pattern of its list
+/// matches. A missing key matches every call.
 ///
 /// | key | compared with |
 /// |---|---|
 /// | `users` | the user name of the caller, from a login or asserted by a trusted caller |
 /// | `subjects` | the subject of the caller, from a certificate or asserted by a trusted caller |
-/// | `certificates` | the subject of the connection's certificate, even if the caller is authenticated otherwise |
-/// | `addresses` | the address of the peer: an IP address, a network such as `10.0.0.0/8`, or `unix` |
+/// | `certificates` | the subject of the connection's certificate, even if the caller is authenticated by a login |
+/// | `addresses` | the address of the peer: an IP address, a network such as `10.0.0.0/8`, or `unix` for all Unix sockets |
 /// | `poas` | the names of the POA's ancestors and of the POA, separated by `/`. `""` is the RootPOA, and objects with plain keys. In names, `%` is written `%25`, and `/` is written `%2F` |
 /// | `objects` | the id of the object, or its plain key |
 /// | `interfaces` | the repository id of the object's interface |
-/// | `operations` | the operation's name on the wire, such as `deposit`, `_get_balance` or `_is_a` |
+/// | `operations` | the operation's name in the request, such as `deposit`, `_get_balance` or `_is_a` |
 ///
-/// In a pattern, `*` matches any number of characters and `?` matches one, except in `addresses`. Patterns
-/// are case-sensitive. `users = "*"` matches all users, but neither certificates nor unknown callers.
+/// In a pattern, `*` matches any number of bytes and `?` matches one, except in `addresses`. Patterns are
+/// case-sensitive. `users = "*"` matches all users, but not callers without a user name.
 #[derive(Clone)]
 pub struct Rules {
     shared: Arc<Shared>,
@@ -61,7 +61,7 @@ pub struct Rules {
 
 struct Shared {
     file: Option<PathBuf>,
-    current: ArcSwap<Table>,
+    current: ArcSwap<RuleTable>,
 }
 
 /// The reason why [`Rules`] could not be read.
@@ -81,7 +81,7 @@ pub enum RulesError {
     Content {
         /// The file, or `rules`.
         origin: String,
-        /// The line, from 1.
+        /// The number of the line. The first line has number 1.
         line: usize,
         /// The fault in the content.
         reason: String,
@@ -92,7 +92,7 @@ impl Rules {
     /// Reads the rules of a file.
     ///
     /// # Errors
-    /// [`RulesError`] with file and line.
+    /// [`RulesError`] if the file cannot be read or is invalid.
     pub fn file(path: impl Into<PathBuf>) -> Result<Self, RulesError> {
         let path = path.into();
         let table = read(&path)?;
@@ -102,19 +102,19 @@ impl Rules {
     /// Reads rules from a text.
     ///
     /// # Errors
-    /// The same as those of [`file`](Self::file).
+    /// [`RulesError`] if the text is invalid.
     pub fn text(toml: &str) -> Result<Self, RulesError> {
         Ok(Self::new(None, parse(toml, "rules")?))
     }
 
-    fn new(file: Option<PathBuf>, table: Table) -> Self {
+    fn new(file: Option<PathBuf>, table: RuleTable) -> Self {
         Self { shared: Arc::new(Shared { file, current: ArcSwap::from_pointee(table) }) }
     }
 
-    /// Reads the file again. The new rules apply to all following requests.
+    /// Reads the file again. The new rules apply to all following requests. Rules from a text stay unchanged.
     ///
     /// # Errors
-    /// The same as those of [`file`](Self::file). The rules are then unchanged.
+    /// [`RulesError`] if the file cannot be read or is invalid. The rules are then unchanged.
     pub fn reload(&self) -> Result<(), RulesError> {
         if let Some(path) = &self.shared.file {
             self.shared.current.store(Arc::new(read(path)?));
@@ -140,7 +140,7 @@ impl fmt::Debug for Rules {
     }
 }
 
-struct Table {
+struct RuleTable {
     default: Decision,
     rules: Vec<Rule>,
 }
@@ -150,7 +150,7 @@ struct Rule {
     patterns: Patterns,
 }
 
-/// The patterns of a rule. Each list is the value of a key. An empty list means that the key is missing.
+/// The patterns of a rule. Each list is the value of a key, or empty if the key is missing.
 #[derive(Default)]
 struct Patterns {
     users: Vec<String>,
@@ -164,7 +164,7 @@ struct Patterns {
 }
 
 enum AddressPattern {
-    /// An address, and the number of its first bits that are compared.
+    /// An address, and the number of first bits that must match.
     Network(IpAddr, u32),
     Unix,
 }
@@ -231,7 +231,7 @@ fn poa_path(access: &Access<'_>) -> String {
     access.poa().map(escaped).collect::<Vec<_>>().join("/")
 }
 
-/// Returns whether there are no patterns, or one of them matches the text.
+/// Returns whether one of the patterns matches the text, or there are no patterns.
 fn matches_one(patterns: &[String], text: Option<&[u8]>) -> bool {
     patterns.is_empty()
         || text.is_some_and(|text| patterns.iter().any(|pattern| matches_pattern(pattern.as_bytes(), text)))
@@ -239,8 +239,7 @@ fn matches_one(patterns: &[String], text: Option<&[u8]>) -> bool {
 
 fn matches_pattern(pattern: &[u8], text: &[u8]) -> bool {
     let (mut text_at, mut pattern_at) = (0, 0);
-    // The position in the pattern after the last `*`, and the position in the text up to which the `*`
-    // matches.
+    // The position in the pattern after the last `*`, and the end of the text that this `*` matches.
     let mut star = None;
     while let Some(byte) = text.get(text_at) {
         match pattern.get(pattern_at) {
@@ -261,7 +260,7 @@ fn matches_pattern(pattern: &[u8], text: &[u8]) -> bool {
     pattern.get(pattern_at..).is_none_or(|rest| rest.iter().all(|byte| *byte == b'*'))
 }
 
-fn read(path: &Path) -> Result<Table, RulesError> {
+fn read(path: &Path) -> Result<RuleTable, RulesError> {
     let text =
         std::fs::read_to_string(path).map_err(|source| RulesError::Read { path: path.to_owned(), source })?;
     parse(&text, &path.display().to_string())
@@ -270,15 +269,15 @@ fn read(path: &Path) -> Result<Table, RulesError> {
 /// An error with its position in the text.
 struct ContentError(usize, String);
 
-fn parse(text: &str, origin: &str) -> Result<Table, RulesError> {
-    table(text).map_err(|ContentError(at, reason)| {
+fn parse(text: &str, origin: &str) -> Result<RuleTable, RulesError> {
+    parse_table(text).map_err(|ContentError(at, reason)| {
         let before = text.get(..at).unwrap_or(text);
         let line = before.matches('\n').count() + 1;
         RulesError::Content { origin: origin.to_owned(), line, reason }
     })
 }
 
-fn table(text: &str) -> Result<Table, ContentError> {
+fn parse_table(text: &str) -> Result<RuleTable, ContentError> {
     let whole = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         ContentError(at, error.message().to_owned())
@@ -286,33 +285,33 @@ fn table(text: &str) -> Result<Table, ContentError> {
     let (mut default, mut rules) = (None, Vec::new());
     for (key, value) in whole.get_ref() {
         match &**key.get_ref() {
-            "default" => default = Some(decision(value)?),
+            "default" => default = Some(parse_decision(value)?),
             "rule" => {
                 let found = value.get_ref().as_array().ok_or_else(|| not_a_rule(value.span().start))?;
                 for value in found.iter() {
-                    rules.push(rule(value)?);
+                    rules.push(parse_rule(value)?);
                 }
             }
-            other => return Err(ContentError(key.span().start, unknown(other, "default, rule"))),
+            other => return Err(ContentError(key.span().start, unknown_key(other, "default, rule"))),
         }
     }
     let reason = "the decision for calls that match no rule is missing: default = \"deny\" or \"allow\"";
-    Ok(Table { default: default.ok_or_else(|| ContentError(0, reason.to_owned()))?, rules })
+    Ok(RuleTable { default: default.ok_or_else(|| ContentError(0, reason.to_owned()))?, rules })
 }
 
 fn not_a_rule(at: usize) -> ContentError {
-    ContentError(at, "rules are written as [[rule]]".to_owned())
+    ContentError(at, "each rule must be written as [[rule]]".to_owned())
 }
 
-fn rule(value: &Spanned<DeValue<'_>>) -> Result<Rule, ContentError> {
+fn parse_rule(value: &Spanned<DeValue<'_>>) -> Result<Rule, ContentError> {
     let at = value.span().start;
     let table = value.get_ref().as_table().ok_or_else(|| not_a_rule(at))?;
     let (mut rule_decision, mut patterns) = (None, Patterns::default());
     for (key, value) in table {
         match &**key.get_ref() {
-            "decision" => rule_decision = Some(decision(value)?),
+            "decision" => rule_decision = Some(parse_decision(value)?),
             "addresses" => {
-                for (at, text) in texts(value)? {
+                for (at, text) in parse_texts(value)? {
                     let address = AddressPattern::parse(text).ok_or_else(|| {
                         let expected = "an IP address, a network such as 10.0.0.0/8, or `unix`";
                         ContentError(at, format!("expected {expected}, found `{text}`"))
@@ -331,10 +330,10 @@ fn rule(value: &Spanned<DeValue<'_>>) -> Result<Rule, ContentError> {
                     "operations" => &mut patterns.operations,
                     other => {
                         let known = "decision, users, subjects, certificates, addresses, poas, objects, interfaces, operations";
-                        return Err(ContentError(key.span().start, unknown(other, known)));
+                        return Err(ContentError(key.span().start, unknown_key(other, known)));
                     }
                 };
-                list.extend(texts(value)?.into_iter().map(|(_, text)| text.to_owned()));
+                list.extend(parse_texts(value)?.into_iter().map(|(_, text)| text.to_owned()));
             }
         }
     }
@@ -342,20 +341,21 @@ fn rule(value: &Spanned<DeValue<'_>>) -> Result<Rule, ContentError> {
     Ok(Rule { decision: rule_decision.ok_or_else(missing)?, patterns })
 }
 
-fn unknown(key: &str, known: &str) -> String {
+fn unknown_key(key: &str, known: &str) -> String {
     format!("unknown key `{}`; the keys are: {known}", key.escape_debug())
 }
 
-fn decision(value: &Spanned<DeValue<'_>>) -> Result<Decision, ContentError> {
+fn parse_decision(value: &Spanned<DeValue<'_>>) -> Result<Decision, ContentError> {
     match value.get_ref().as_str() {
         Some("allow") => Ok(Decision::Allow),
         Some("deny") => Ok(Decision::Deny),
-        _ => Err(ContentError(value.span().start, "a decision is \"allow\" or \"deny\"".to_owned())),
+        _ => Err(ContentError(value.span().start, "a decision must be \"allow\" or \"deny\"".to_owned())),
     }
 }
 
-/// Returns the positions and contents of one or more texts. An empty list, which matches all, is an error.
-fn texts<'v>(value: &'v Spanned<DeValue<'_>>) -> Result<Vec<(usize, &'v str)>, ContentError> {
+/// Returns the positions and contents of one or more texts. Fails for an empty list, because it would match
+/// all.
+fn parse_texts<'v>(value: &'v Spanned<DeValue<'_>>) -> Result<Vec<(usize, &'v str)>, ContentError> {
     let error = |at, reason: &str| ContentError(at, reason.to_owned());
     let text = |value: &'v Spanned<DeValue<'_>>| {
         let (at, text) = (value.span().start, value.get_ref().as_str());

@@ -36,15 +36,15 @@ pub(super) struct Counters {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CsiStats {
-    /// Logins that were checked and accepted. An accepted login is counted once for each connection.
+    /// Logins that were checked and accepted. A login is counted again if it must be checked again.
     pub logins: u64,
-    /// Logins that were refused, including those that were not checked because too many had failed before.
+    /// Logins that were refused, including logins that were not checked because too many others had failed.
     pub failed_logins: u64,
     /// Logins that were not checked, because too many from their address had failed or too many were queued.
     pub throttled_logins: u64,
-    /// Requests that did not identify their caller although that is required.
+    /// Requests that did not identify their caller, although this was required.
     pub unknown_callers: u64,
-    /// Requests whose context was refused, for any reason.
+    /// Requests whose security context was refused, for any reason.
     pub refused_contexts: u64,
     /// Requests that the authorizer denied.
     pub denied: u64,
@@ -58,7 +58,8 @@ impl Security {
         is_guarded.then(|| Box::new(Guard::new(self, link.peer().clone(), link.session().cloned())))
     }
 
-    /// Returns the reason why no caller could log in. `only_plain_tcp`: the ORB listens only on plain TCP.
+    /// Returns the reason why no caller could log in, if there is one. `only_plain_tcp` is true if the ORB
+    /// listens only on plain TCP.
     pub(crate) fn login_obstacle(&self, only_plain_tcp: bool) -> Option<&'static str> {
         let logins = self.logins.as_ref()?;
         (only_plain_tcp && logins.required == Required::Login && !logins.allows_plaintext).then_some(
@@ -95,7 +96,7 @@ impl Shared {
         self.extensions.security.get_or_default()
     }
 
-    /// See [`Security::component`]. `tls_port` is the TLS port at `host`.
+    /// Returns the component of a profile: see [`Security::component`]. `tls_port` is the TLS port at `host`.
     pub(crate) fn csi_component(
         &self,
         host: &str,

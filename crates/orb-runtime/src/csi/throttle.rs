@@ -1,4 +1,4 @@
-//! The limit of failed logins for each address.
+//! [`Throttle`], which limits the number of failed logins from each address.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use crate::lock::lock;
 use crate::transport::Peer;
 
-/// The maximum number of addresses. Beyond it, the address whose failures expire first is removed.
+/// The maximum number of addresses. If there are more, the address whose failures expire first is removed.
 const MAX_ADDRESSES: usize = 4096;
-/// The maximum time until the failures of an address expire: 30 years.
+/// The maximum time, 30 years, until the failures of an address expire.
 const MAX_EXPIRY: Duration = Duration::from_secs(30 * 365 * 86_400);
 
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(super) struct Throttle {
 }
 
 impl Throttle {
-    /// Allows `max_failures` failures (at least one) at once. One failure expires in each `expiry_interval`.
+    /// Permits `max_failures` failures, or one if that is 0. One failure expires in each `expiry_interval`.
     pub(super) fn new(max_failures: u32, expiry_interval: Duration) -> Arc<Self> {
         let max_failures = max_failures.max(1);
         // Keep all sums of times within the range of `Instant`.
@@ -30,7 +30,7 @@ impl Throttle {
         Arc::new(Self { max_failures, expiry_interval, addresses: Mutex::default() })
     }
 
-    /// Returns whether logins of the peer are refused now. Logins of peers on this machine never are.
+    /// Returns whether logins of the peer are refused now. Peers without an IP address are never refused.
     pub(super) fn refuses(&self, peer: &Peer, now: Instant) -> bool {
         let Peer::Tcp(peer) = peer else { return false };
         let expiry = lock(&self.addresses).get(&network_of(peer.ip())).copied();
@@ -54,7 +54,7 @@ impl Throttle {
     }
 }
 
-/// Returns an IPv4 address unchanged, and the first 64 bits of an IPv6 address, whose owner usually has all.
+/// Returns an IPv4 address unchanged, and the first 64 bits of an IPv6 address, its network.
 pub(super) fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),

@@ -17,10 +17,10 @@ use giop_codec::cdr::mapped_size;
 use crate::csi::logins::{Authenticator, Login, LoginRefused};
 use crate::transport::Peer;
 
-/// Users and the hashes of their passwords (Argon2). Clones share the users and reloads.
+/// Users and the hashes of their passwords (Argon2). A reload applies to all clones.
 ///
 /// Each line is a user: the name, a colon, and the hash as a PHC string
-/// (`$argon2id$v=19$m=19456,t=2,p=1$...`). Empty lines, and those that begin with `#`, are ignored.
+/// (`$argon2id$v=19$m=19456,t=2,p=1$...`). Empty lines and lines that begin with `#` are ignored.
 /// [`hash_entry`](Self::hash_entry) creates a line. The program `argon2` can create the hash.
 #[derive(Clone)]
 pub struct Users {
@@ -29,11 +29,11 @@ pub struct Users {
 
 struct Shared {
     file: Option<PathBuf>,
-    current: ArcSwap<Table>,
+    current: ArcSwap<HashesByUser>,
     epoch: AtomicU64,
 }
 
-type Table = HashMap<String, PasswordHashString>;
+type HashesByUser = HashMap<String, PasswordHashString>;
 
 /// The reason why [`Users`] could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +50,7 @@ pub enum UsersError {
     /// A line is malformed. The error does not quote the line, because that may contain a password.
     #[error("{origin}:{line}: {reason}")]
     Line {
-        /// The file, or `users`.
+        /// The file, or `users` for users that are not read from a file.
         origin: String,
         /// The line, from 1.
         line: usize,
@@ -63,30 +63,30 @@ impl Users {
     /// Reads the users of a file.
     ///
     /// # Errors
-    /// [`UsersError`] with file and line.
+    /// [`UsersError::Read`] if the file cannot be read, [`UsersError::Line`] if a line is malformed.
     pub fn file(path: impl Into<PathBuf>) -> Result<Self, UsersError> {
         let path = path.into();
         let table = read(&path)?;
         Ok(Self::new(Some(path), table))
     }
 
-    /// Reads users from a text.
+    /// Reads users from a text with the lines of a file.
     ///
     /// # Errors
-    /// The same as those of [`file`](Self::file).
+    /// [`UsersError::Line`] if a line is malformed.
     pub fn text(lines: &str) -> Result<Self, UsersError> {
         Ok(Self::new(None, parse(lines, "users")?))
     }
 
-    fn new(file: Option<PathBuf>, table: Table) -> Self {
+    fn new(file: Option<PathBuf>, table: HashesByUser) -> Self {
         let shared = Shared { file, current: ArcSwap::from_pointee(table), epoch: AtomicU64::new(0) };
         Self { shared: Arc::new(shared) }
     }
 
-    /// Reads the file again. The logins of connected users are checked again at their next requests.
+    /// Reads the file again, if there is one. The logins of the next requests are then checked again.
     ///
     /// # Errors
-    /// The same as those of [`file`](Self::file). The users are then unchanged.
+    /// The same as for [`file`](Self::file). The users are then unchanged.
     pub fn reload(&self) -> Result<(), UsersError> {
         if let Some(path) = &self.shared.file {
             self.shared.current.store(Arc::new(read(path)?));
@@ -100,18 +100,18 @@ impl Users {
     ///
     /// # Errors
     /// [`UsersError::Line`] if the name is empty, contains a colon or line break, begins with `#`, or begins
-    /// or ends with white space.
+    /// or ends with white space, or if the password is too long for Argon2.
     pub fn hash_entry(user: &str, password: &str) -> Result<String, UsersError> {
-        let wrong = |reason: String| UsersError::Line { origin: "users".to_owned(), line: 1, reason };
+        let invalid_line = |reason: String| UsersError::Line { origin: "users".to_owned(), line: 1, reason };
         if user.is_empty() || user.contains([':', '\n', '\r']) || user.trim() != user || user.starts_with('#')
         {
-            return Err(wrong(
+            return Err(invalid_line(
                 "a user name must not be empty, contain a colon or line break, begin with #, or begin or end with white space".to_owned(),
             ));
         }
         let salt = SaltString::generate(&mut OsRng);
         let hash = Argon2::default().hash_password(password.as_bytes(), &salt);
-        Ok(format!("{user}:{}", hash.map_err(|error| wrong(error.to_string()))?))
+        Ok(format!("{user}:{}", hash.map_err(|error| invalid_line(error.to_string()))?))
     }
 }
 
@@ -146,7 +146,7 @@ impl fmt::Debug for Users {
     }
 }
 
-/// Maps the large working memory of Argon2 separately, because the allocator would keep it for each thread.
+/// Maps the large working memory of Argon2 separately, because an allocator would keep it for each thread.
 fn verify(password: &[u8], hash: &PasswordHash<'_>) -> password_hash::Result<bool> {
     let (Some(salt), Some(expected)) = (hash.salt, hash.hash) else { return Ok(false) };
     let algorithm = Algorithm::try_from(hash.algorithm)?;
@@ -162,20 +162,20 @@ fn verify(password: &[u8], hash: &PasswordHash<'_>) -> password_hash::Result<boo
         let argon = Argon2::new(algorithm, version, params);
         Ok(argon.hash_password_into_with_memory(password, salt, out, &mut memory)?)
     })?;
-    // The comparison takes constant time.
+    // `Output` compares in constant time.
     Ok(found == expected)
 }
 
-fn read(path: &Path) -> Result<Table, UsersError> {
+fn read(path: &Path) -> Result<HashesByUser, UsersError> {
     let text =
         std::fs::read_to_string(path).map_err(|source| UsersError::Read { path: path.to_owned(), source })?;
     parse(&text, &path.display().to_string())
 }
 
-fn parse(text: &str, origin: &str) -> Result<Table, UsersError> {
-    let mut table = Table::new();
+fn parse(text: &str, origin: &str) -> Result<HashesByUser, UsersError> {
+    let mut table = HashesByUser::new();
     for (number, line) in (1..).zip(text.lines()) {
-        let wrong = |reason: &str| {
+        let invalid_line = |reason: &str| {
             Err(UsersError::Line { origin: origin.to_owned(), line: number, reason: reason.to_owned() })
         };
         let line = line.trim();
@@ -183,20 +183,20 @@ fn parse(text: &str, origin: &str) -> Result<Table, UsersError> {
             continue;
         }
         let Some((user, hash)) = line.split_once(':') else {
-            return wrong("a line is a user name, a colon and the hash of the password");
+            return invalid_line("a line must consist of a user name, a colon and the hash of the password");
         };
         let is_argon2 = PasswordHash::new(hash)
             .is_ok_and(|hash| argon2::Algorithm::try_from(hash.algorithm).is_ok() && hash.hash.is_some());
         let (true, Ok(hash)) = (is_argon2, PasswordHashString::new(hash)) else {
-            return wrong(
-                "the text after the colon is not an Argon2 hash ($argon2id$v=19$m=19456,t=2,p=1$...); Users::hash_entry creates a line",
+            return invalid_line(
+                "the text after the colon is not an Argon2 hash ($argon2id$v=19$m=19456,t=2,p=1$...); Users::hash_entry creates a valid line",
             );
         };
         if user.is_empty() {
-            return wrong("the user name is missing before the colon");
+            return invalid_line("the user name is missing before the colon");
         }
         if table.insert(user.to_owned(), hash).is_some() {
-            return wrong("an earlier line has the same name");
+            return invalid_line("an earlier line has the same name");
         }
     }
     Ok(table)

@@ -15,7 +15,7 @@ use giop_proto::{RawBody, Reply};
 use crate::client::{self, is_incompatible_form};
 use crate::dynamic::error::DynamicException;
 use crate::dynamic::request::Request;
-use crate::dynamic::servant::{DynServant, Dynamic};
+use crate::dynamic::servant::{DynServant, DynamicSkeleton};
 use crate::dynamic::server_request::ServerRequest;
 use crate::lock::lock;
 use crate::reference::operation::CallOperation;
@@ -27,7 +27,7 @@ use crate::servant::{
 };
 
 /// The maximum number of cached references, one for each combination of GIOP version and code sets.
-const MAX_TARGETS: usize = 16;
+const MAX_CACHED_TARGETS: usize = 16;
 
 /// A servant that forwards every request to another object, and returns its reply, for any interface.
 ///
@@ -40,12 +40,13 @@ const MAX_TARGETS: usize = 16;
 /// * for an object of a servant locator, the bytes of the request that are received together with its header.
 ///
 /// A message is forwarded in its original byte order, GIOP version and code sets. Each combination of version
-/// and code sets has a connection of its own. If the target does not support them, the request is rejected
+/// and code sets has a connection of its own. A request that cannot be forwarded in this form is rejected
 /// with COMPLETED_NO, unless the [interface is known](Self::with_interface):
 ///
 /// * CODESET_INCOMPATIBLE for code sets that the target does not offer;
 /// * INV_OBJREF for a GIOP version that the target does not support;
-/// * IMP_LIMIT for arguments in GIOP 1.1 fragments, because each fragment may be aligned separately.
+/// * IMP_LIMIT for arguments in GIOP 1.1 fragments, because each fragment may be aligned separately;
+/// * IMP_LIMIT for arguments after a principal (in GIOP 1.0 and 1.1) whose length is not a multiple of four.
 ///
 /// References in arguments and results are not changed, so calls through them bypass the bridge. Service
 /// contexts are forwarded, except those that concern the connection or identify the caller. The bridge calls
@@ -60,11 +61,11 @@ const MAX_TARGETS: usize = 16;
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
-#[must_use = "it does nothing before it is activated"]
+#[must_use = "a bridge does nothing before it is activated"]
 pub struct Bridge {
     target: ObjectRef,
     interface: Option<Arc<Interface>>,
-    targets: Mutex<Vec<CachedTarget>>,
+    cached_targets: Mutex<Vec<CachedTarget>>,
 }
 
 #[derive(Debug, Clone)]
@@ -77,7 +78,7 @@ struct CachedTarget {
 impl Bridge {
     /// Creates a bridge to this object.
     pub fn to(target: &impl Reference) -> Self {
-        Self { target: target.as_object().clone(), interface: None, targets: Mutex::default() }
+        Self { target: target.as_object().clone(), interface: None, cached_targets: Mutex::default() }
     }
 
     /// Sets the interface of the target, so that requests that cannot be forwarded unchanged are decoded and
@@ -87,7 +88,7 @@ impl Bridge {
         self
     }
 
-    /// Returns the bridge as a servant: for one object, for all objects of a POA, or for a servant locator.
+    /// Returns the bridge as a servant for one object, for all objects of a POA, or for a servant locator.
     #[must_use]
     pub fn servant(self) -> Servant {
         Servant { skeleton: Arc::new(self), mode: RunMode::default() }
@@ -95,13 +96,13 @@ impl Bridge {
 
     fn target_for(&self, body: &RawBody) -> ObjectRef {
         let (version, code_sets) = (body.version(), body.code_sets());
-        let mut targets = lock(&self.targets);
+        let mut targets = lock(&self.cached_targets);
         let matches = |cached: &&CachedTarget| cached.version == version && cached.code_sets == code_sets;
         if let Some(cached) = targets.iter().find(matches) {
             return cached.target.clone();
         }
         let target = self.target.clone_with_required_form(version, code_sets);
-        if targets.len() >= MAX_TARGETS {
+        if targets.len() >= MAX_CACHED_TARGETS {
             targets.remove(0);
         }
         targets.push(CachedTarget { version, code_sets, target: target.clone() });
@@ -128,7 +129,7 @@ impl Bridge {
         match (outcome, &self.interface) {
             (Ok(Some(reply)), _) => {
                 if reply.status() == ReplyStatus::UserException {
-                    current.span().user_exception(reply.body().read_str_ascii().unwrap_or("?"));
+                    current.span().record_user_exception(reply.body().read_unconverted_str().unwrap_or("?"));
                 }
                 let contexts = forwarded_contexts(reply.contexts().to_vec());
                 incoming.reply_raw(reply.status(), contexts, &reply.raw_body())
@@ -136,7 +137,7 @@ impl Bridge {
             (Ok(None), _) => incoming.reply(|_| Ok(())),
             (Err(exception), Some(interface)) if is_incompatible_form(&exception) => {
                 let servant = ReencodingServant(self.target.clone());
-                Dynamic { interface: Arc::clone(interface), servant }.serve(incoming).await
+                DynamicSkeleton { interface: Arc::clone(interface), servant }.serve(incoming).await
             }
             (Err(exception), _) => incoming.system_exception(exception),
         }
@@ -146,22 +147,22 @@ impl Bridge {
         &self,
         current: &Current,
         body: &RawBody,
-        waits: bool,
+        wants_reply: bool,
     ) -> Result<Option<Reply>, SystemException> {
         if body.is_fragmented() || !body.phase().is_multiple_of(4) {
             return Err(client::incompatible_form(
                 SystemExceptionKind::ImpLimit,
-                "arguments in GIOP 1.1 fragments, or after a principal, cannot be forwarded unchanged",
+                "arguments in GIOP 1.1 fragments, or after an unaligned principal, cannot be forwarded unchanged",
             ));
         }
         let target = with_contexts(&self.target_for(body), &current.contexts());
-        let called = CallOperation::temporary(current.operation(), !waits)
+        let called = CallOperation::temporary(current.operation(), !wants_reply)
             .with_raw_arguments(body.order(), body.phase());
         let encode = |e: &mut Encoder| -> Result<(), EncodeError> {
             body.put(e);
             Ok(())
         };
-        match waits {
+        match wants_reply {
             true => client::transact(&target, &called, ResponseFlags::Target, &encode).await.map(Some),
             false => client::send_without_reply(&target, &called, encode).await.map(|()| None),
         }
@@ -181,7 +182,7 @@ impl Skeleton for Bridge {
         }
     }
 
-    /// Answers only for the known interface. For other interfaces, the target is asked.
+    /// Returns true for `Object` and the bridge's own interface. Only the target knows others.
     fn is_a(&self, repository_id: &str) -> Option<bool> {
         (repository_id == self.repository_id() || repository_id == OBJECT_REPOSITORY_ID).then_some(true)
     }
@@ -218,7 +219,7 @@ impl DynServant for ReencodingServant {
     }
 }
 
-/// Returns the reference with those of the service contexts that are forwarded, in addition to its own.
+/// Returns the target with its own service contexts, and in addition those of `contexts` that are forwarded.
 fn with_contexts(target: &ObjectRef, contexts: &ServiceContexts<'_>) -> ObjectRef {
     let contexts = forwarded_contexts(contexts.to_vec());
     match contexts.is_empty() {
@@ -229,9 +230,9 @@ fn with_contexts(target: &ObjectRef, contexts: &ServiceContexts<'_>) -> ObjectRe
     }
 }
 
-/// Removes the contexts that concern only the connection on which they were received.
+/// Removes the contexts that concern the connection on which they were received, or identify the caller.
 fn forwarded_contexts(mut contexts: Vec<ServiceContext>) -> Vec<ServiceContext> {
-    const CONNECTION_CONTEXTS: [ContextId; 5] = [
+    const NOT_FORWARDED: [ContextId; 5] = [
         ContextId::CODE_SETS,
         ContextId::BI_DIR_IIOP,
         ContextId::ZORB_BLOCKS,
@@ -240,6 +241,6 @@ fn forwarded_contexts(mut contexts: Vec<ServiceContext>) -> Vec<ServiceContext> 
         // on its connection.
         ContextId::SECURITY_ATTRIBUTE_SERVICE,
     ];
-    contexts.retain(|context| !CONNECTION_CONTEXTS.contains(&context.id));
+    contexts.retain(|context| !NOT_FORWARDED.contains(&context.id));
     contexts
 }

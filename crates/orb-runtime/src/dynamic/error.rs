@@ -15,14 +15,14 @@ use crate::servant::UserException;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum DynamicException {
-    /// An exception of the operation's raises clause.
+    /// A user exception, which the raises clause of the operation must list.
     User(Any),
     /// A system exception.
     System(SystemException),
 }
 
 impl DynamicException {
-    /// Returns the exception as an `X`, if it is a user exception of this type.
+    /// Returns the exception as an `X`, or `None` if it is not a user exception of this type or is invalid.
     #[must_use]
     pub fn get<X: UserException + Typed + CdrDecode>(&self) -> Option<X> {
         match self {

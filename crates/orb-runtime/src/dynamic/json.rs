@@ -12,7 +12,7 @@ use giop_codec::typecode::TypeCode;
 use crate::dynamic::error::DynamicException;
 use crate::dynamic::named::NVList;
 use crate::dynamic::offload::{is_large, offload};
-use crate::dynamic::request::{DynamicReply, RESULT, Request, is_nothing};
+use crate::dynamic::request::{DynamicReply, RESULT_NAME, Request, is_void_or_null};
 use crate::dynamic::server_request::ServerRequest;
 use crate::reference::ObjectRef;
 
@@ -33,11 +33,11 @@ impl ObjectRef {
     /// Arguments and answers of 64 KiB or more are converted on a thread of the runtime for blocking work.
     ///
     /// # Errors
-    /// Those of [`Request::of`], [`Request::with_json`] and [`Request::invoke`].
-    /// [`DynamicException::to_json`] returns them as JSON.
+    /// The errors of [`Request::of`], [`Request::with_json`], [`Request::invoke`] and
+    /// [`DynamicReply::to_json`]. [`DynamicException::to_json`] returns them as JSON.
     ///
     /// # Cancel safety
-    /// That of [`Request::invoke`].
+    /// Dropping the future cancels the call, as for [`Request::invoke`].
     pub async fn call_json(
         &self,
         interface: &Interface,
@@ -63,8 +63,9 @@ impl Request {
     /// Sets the `in` and `inout` arguments from a JSON object that has all of them by name.
     ///
     /// # Errors
-    /// BAD_PARAM with the error of [`Dynamic::members_from_json`] as its source. The error names the argument
-    /// that is missing, unknown or of the wrong type, and the location in the argument.
+    /// BAD_PARAM, or IMP_LIMIT if a limit is exceeded. The source is the error of
+    /// [`Dynamic::members_from_json`], which names the argument that is missing, unknown or invalid, and the
+    /// location in the argument.
     pub fn with_json(mut self, arguments: &str) -> Result<Self, SystemException> {
         let inputs = self.arguments().iter().filter(|argument| argument.mode.is_input());
         let members: Vec<(&str, &TypeCode)> =
@@ -85,11 +86,12 @@ impl DynamicReply {
     /// one, as `"$result"`.
     ///
     /// # Errors
-    /// A value has no JSON form, such as one of a local interface. [`Limit`](DynErrorKind::Limit): the text
-    /// would need more than 16 MiB, and more than eight times the size of the values in the message.
+    /// * A value has no JSON form, for example a value of a local interface.
+    /// * [`Limit`](DynErrorKind::Limit), if the text would be longer than 16 MiB and longer than eight times
+    ///   the size of the values in the message.
     pub fn to_json(&self) -> Result<String, DynError> {
-        let result = (!is_nothing(self.result.type_code())).then_some((RESULT, &self.result));
-        object(result.into_iter().chain(values(&self.outputs)))
+        let result = (!is_void_or_null(self.result.type_code())).then_some((RESULT_NAME, &self.result));
+        json_object(result.into_iter().chain(named_values(&self.outputs)))
     }
 }
 
@@ -97,13 +99,15 @@ impl ServerRequest {
     /// Returns the results that are set, in the form of [`DynamicReply::to_json`].
     ///
     /// # Errors
-    /// Those of [`DynamicReply::to_json`].
+    /// The same as for [`DynamicReply::to_json`].
     pub fn reply_to_json(&self) -> Result<String, DynError> {
-        let result =
-            self.result().filter(|_| !is_nothing(&self.info().result)).map(|result| (RESULT, result));
+        let result = self
+            .result()
+            .filter(|_| !is_void_or_null(&self.info().result))
+            .map(|result| (RESULT_NAME, result));
         let outputs = self.arguments().iter().filter(|argument| argument.mode.is_output());
         let outputs = outputs.filter_map(|argument| Some((&*argument.name, argument.value.as_ref()?)));
-        object(result.into_iter().chain(outputs))
+        json_object(result.into_iter().chain(outputs))
     }
 }
 
@@ -111,26 +115,30 @@ impl NVList {
     /// Returns a JSON object with the arguments that have values, by name.
     ///
     /// # Errors
-    /// Those of [`DynamicReply::to_json`].
+    /// The same as for [`DynamicReply::to_json`].
     pub fn to_json(&self) -> Result<String, DynError> {
-        object(values(self))
+        json_object(named_values(self))
     }
 }
 
 impl DynamicException {
     /// Returns the exception as JSON.
     ///
-    /// The JSON object has the repository id of the exception as `"$exception"`, and the members of a user
-    /// exception. For a system exception, it has `"minor"`, a number, `"completed"`, such as
-    /// `"COMPLETED_NO"`, and as `"reason"` the complete texts of its sources, if any, separated by `: `.
+    /// The JSON object has the repository id of the exception as `"$exception"`. For a user exception, it
+    /// also has the members of the exception. For a system exception, it also has:
+    ///
+    /// * `"minor"`, a number;
+    /// * `"completed"`, such as `"COMPLETED_NO"`;
+    /// * `"reason"` if the exception has a source: the texts of all sources, separated by `: `.
     ///
     /// # Errors
-    /// A member has no JSON form. [`Limit`](DynErrorKind::Limit): the text would need more than 16 MiB, and
-    /// more than eight times the size of the members in the message.
+    /// * A member has no JSON form.
+    /// * [`Limit`](DynErrorKind::Limit), if the text would be longer than 16 MiB and longer than eight times
+    ///   the size of the members in the message.
     pub fn to_json(&self) -> Result<String, DynError> {
         match self {
             Self::User(exception) => {
-                bounded(exception.byte_len(), |json| exception.to_dynamic()?.write_json(json))
+                bounded_json(exception.byte_len(), |json| exception.to_dynamic()?.write_json(json))
             }
             Self::System(exception) => {
                 let reason = match reason(exception) {
@@ -148,7 +156,7 @@ impl DynamicException {
     }
 }
 
-/// Returns the texts of all sources. Unlike `Display` of the exception, does not shorten them.
+/// Returns the texts of all sources, which `Display` of the exception would shorten.
 fn reason(exception: &SystemException) -> Option<String> {
     let mut texts = Vec::new();
     let mut source = exception.source();
@@ -160,15 +168,15 @@ fn reason(exception: &SystemException) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join(": "))
 }
 
-fn values(list: &NVList) -> impl Iterator<Item = (&str, &Any)> {
+fn named_values(list: &NVList) -> impl Iterator<Item = (&str, &Any)> {
     list.iter().filter_map(|argument| Some((&*argument.name, argument.value.as_ref()?)))
 }
 
-/// Values are written separately, because the numbers `"$id"` are unique only within one argument.
-fn object<'a>(members: impl Iterator<Item = (&'a str, &'a Any)>) -> Result<String, DynError> {
+/// Returns a JSON object. Numbers `"$id"` are unique only within each of its values.
+fn json_object<'a>(members: impl Iterator<Item = (&'a str, &'a Any)>) -> Result<String, DynError> {
     let members: Vec<(&str, &Any)> = members.collect();
     let bytes = members.iter().map(|(_, value)| value.byte_len()).sum();
-    bounded(bytes, |json| {
+    bounded_json(bytes, |json| {
         json.text.push(b'{');
         for (name, value) in members {
             if json.text.len() > 1 {
@@ -185,32 +193,35 @@ fn object<'a>(members: impl Iterator<Item = (&'a str, &'a Any)>) -> Result<Strin
 }
 
 /// Returns the text that `write` writes, or an error if it exceeds the limit for values of this size.
-fn bounded(
-    bytes: usize,
+fn bounded_json(
+    value_bytes: usize,
     write: impl FnOnce(&mut BoundedText) -> Result<(), DynError>,
 ) -> Result<String, DynError> {
-    let mut json =
-        BoundedText { text: Vec::new(), left: DecodeLimits::for_data(bytes).alloc, is_full: false };
+    let mut json = BoundedText {
+        text: Vec::new(),
+        bytes_left: DecodeLimits::for_data(value_bytes).alloc,
+        is_full: false,
+    };
     let written = write(&mut json);
     if json.is_full {
-        let text = "the values take over 16 MiB as JSON, and over eight times their size in the message";
+        let text = "the JSON text would be longer than 16 MiB and than eight times the values in the message";
         return Err(DynErrorKind::Limit(text).into());
     }
     written?;
-    String::from_utf8(json.text).map_err(|_| DynErrorKind::InvalidValue("the text is not UTF-8").into())
+    String::from_utf8(json.text).map_err(|_| DynErrorKind::InvalidValue("the JSON text is not UTF-8").into())
 }
 
 struct BoundedText {
     text: Vec<u8>,
-    left: usize,
+    bytes_left: usize,
     is_full: bool,
 }
 
 impl Write for BoundedText {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self.left.checked_sub(bytes.len()) {
-            Some(left) => {
-                self.left = left;
+        match self.bytes_left.checked_sub(bytes.len()) {
+            Some(bytes_left) => {
+                self.bytes_left = bytes_left;
                 self.text.extend_from_slice(bytes);
                 Ok(bytes.len())
             }

@@ -38,7 +38,7 @@ fn is_reference(code: &TypeCode) -> bool {
     }
 }
 
-/// Returns BAD_PARAM unless the value may be passed as the type. `what` is the subject of the error text.
+/// Returns BAD_PARAM unless the value may be passed as the type. `what` names the value in the error text.
 fn check_type(
     what: impl FnOnce() -> String,
     value: &Any,
@@ -46,7 +46,7 @@ fn check_type(
     completed: CompletionStatus,
 ) -> Result<(), SystemException> {
     let code = value.type_code();
-    // All references have the same encoding.
+    // References of all types have the same encoding.
     if is_reference(code) && is_reference(expected) || expected.equivalent(code) {
         return Ok(());
     }

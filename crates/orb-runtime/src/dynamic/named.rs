@@ -50,7 +50,7 @@ impl NamedValue {
     /// BAD_PARAM if there is no value, BAD_OPERATION if the value has another type, MARSHAL if `T` rejects
     /// the value.
     pub fn get<T: Typed + CdrDecode>(&self) -> Result<T, SystemException> {
-        let value = self.value.as_ref().ok_or_else(|| missing(&self.name, CompletionStatus::No))?;
+        let value = self.value.as_ref().ok_or_else(|| missing_value(&self.name, CompletionStatus::No))?;
         typed_value(value, &self.name)
     }
 }
@@ -66,7 +66,7 @@ fn value_error(value: &Any, name: &str, error: AnyError) -> SystemException {
             let found = format!("a value of type `{found}`").into();
             DynErrorKind::TypeMismatch { wanted, found }.into()
         }
-        // Text and enum ordinals were not validated before. `validate` also finds the location of the error.
+        // `validate` finds the location of the error, also of invalid text and enum ordinals.
         AnyError::Decode(error) => value.validate().err().unwrap_or_else(|| error.into()),
         error => return error.into(),
     };
@@ -74,7 +74,7 @@ fn value_error(value: &Any, name: &str, error: AnyError) -> SystemException {
 }
 
 #[cold]
-pub(super) fn missing(name: &str, completed: CompletionStatus) -> SystemException {
+pub(super) fn missing_value(name: &str, completed: CompletionStatus) -> SystemException {
     bad_param(format!("the argument `{name}` has no value"), completed)
 }
 
@@ -125,11 +125,11 @@ impl NVList {
     pub fn get<T: Typed + CdrDecode>(&self, name: &str) -> Result<T, SystemException> {
         match self.named(name) {
             Some(argument) => argument.get(),
-            None => Err(unknown(name)),
+            None => Err(unknown_argument(name)),
         }
     }
 
-    /// Encodes the values of the arguments whose direction `is_encoded` selects.
+    /// Encodes the values of the arguments whose direction `is_encoded` selects. Skips missing values.
     pub(super) fn encode(&self, is_encoded: fn(Mode) -> bool, e: &mut Encoder) -> Result<(), DynError> {
         let mut selected = self.0.iter().filter(|argument| is_encoded(argument.mode));
         selected.try_for_each(|argument| match &argument.value {
@@ -161,10 +161,11 @@ pub(super) fn inside(error: DynError, name: &str) -> DynError {
     error.inside(Step::Member(name.into()))
 }
 
-/// Keeps the location of an error in a value, while a [`DecodeError`] or [`EncodeError`] is passed on.
-pub(super) struct LocatedError(Mutex<Option<DynError>>);
+/// Keeps an error with its location in a value, while closures can return only a [`DecodeError`] or
+/// [`EncodeError`], which have no location.
+pub(super) struct LocatedErrorSlot(Mutex<Option<DynError>>);
 
-impl LocatedError {
+impl LocatedErrorSlot {
     pub(super) const fn new() -> Self {
         Self(Mutex::new(None))
     }
@@ -176,8 +177,8 @@ impl LocatedError {
         kind
     }
 
-    /// Stores the error of `result`, and returns it without its location.
-    pub(super) fn on_decode<R>(
+    /// Stores the error of `result`, and returns it as a [`DecodeError`].
+    pub(super) fn keep_decode_error<R>(
         &self,
         d: &Decoder<'_>,
         result: Result<R, DynError>,
@@ -188,7 +189,7 @@ impl LocatedError {
         })
     }
 
-    pub(super) fn on_encode(&self, result: Result<(), DynError>) -> Result<(), EncodeError> {
+    pub(super) fn keep_encode_error(&self, result: Result<(), DynError>) -> Result<(), EncodeError> {
         result.map_err(|error| match self.store(error) {
             DynErrorKind::Encode(error) => error,
             _ => EncodeErrorKind::Unrepresentable.into(),
@@ -201,7 +202,7 @@ impl LocatedError {
 }
 
 #[cold]
-pub(super) fn unknown(name: &str) -> SystemException {
+pub(super) fn unknown_argument(name: &str) -> SystemException {
     bad_param(format!("there is no argument `{name}`"), CompletionStatus::No)
 }
 
@@ -272,7 +273,7 @@ mod tests {
         let value = argument("count", Any::new(2_i32).unwrap());
         let error = value.get::<Vec<String>>().unwrap_err().to_string();
         assert!(
-            error.contains(": count: a value of type `long` is no value of type `sequence<string>`"),
+            error.contains(": count: a value of type `long` does not match type `sequence<string>`"),
             "{error}"
         );
         // The second text is not terminated.

@@ -12,14 +12,14 @@ use tokio::sync::Semaphore;
 
 use crate::runtime::Shared;
 
-/// Work on smaller values takes a few milliseconds at most.
+/// The minimum size of values that another thread processes. Smaller ones take at most a few milliseconds.
 const MIN_OFFLOADED_BYTES: usize = 64 << 10;
 
-/// Permits for work on large values, one per processor, so that the runtime always gets processor time.
+/// Permits for work on large values, one per processor, so that this work does not starve the runtime.
 #[derive(Debug)]
-pub(crate) struct Permits(Arc<Semaphore>);
+pub(crate) struct OffloadPermits(Arc<Semaphore>);
 
-impl Default for Permits {
+impl Default for OffloadPermits {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(available_parallelism().map_or(1, NonZero::get))))
     }
@@ -29,8 +29,8 @@ pub(super) fn is_large(bytes: usize) -> bool {
     bytes >= MIN_OFFLOADED_BYTES
 }
 
-/// Runs the work on another thread as soon as a permit is available, or on this thread without a runtime.
-/// Fails with TRANSIENT and `completed` if the runtime shuts down. Work that has begun is finished.
+/// Runs the work on another thread as soon as a permit is available. Without a tokio runtime, runs it on this
+/// thread. Fails with TRANSIENT and `completed` if the runtime shuts down before the work has begun.
 pub(super) async fn offload<T: Send + 'static>(
     orb: &Shared,
     completed: CompletionStatus,
@@ -39,7 +39,7 @@ pub(super) async fn offload<T: Send + 'static>(
     let Some(runtime) = orb.tasks.runtime.clone().or_else(|| Handle::try_current().ok()) else {
         return Ok(work());
     };
-    let permit = Arc::clone(&orb.runtime_types().permits.0).acquire_owned().await.ok();
+    let permit = Arc::clone(&orb.runtime_types().offload_permits.0).acquire_owned().await.ok();
     let done = runtime.spawn_blocking(move || {
         let _permit = permit;
         work()

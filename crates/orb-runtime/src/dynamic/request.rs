@@ -12,7 +12,9 @@ use giop_proto::Reply;
 use crate::client;
 use crate::dynamic::check_type;
 use crate::dynamic::error::DynamicException;
-use crate::dynamic::named::{LocatedError, NVList, NamedValue, decode_value, missing, typed_value, unknown};
+use crate::dynamic::named::{
+    LocatedErrorSlot, NVList, NamedValue, decode_value, missing_value, typed_value, unknown_argument,
+};
 use crate::dynamic::offload::{is_large, offload};
 use crate::dynamic::server_request::ServerRequest;
 use crate::reference::context::Context;
@@ -20,14 +22,14 @@ use crate::reference::operation::CallOperation;
 use crate::reference::{ObjectRef, Reference};
 use crate::runtime::Shared;
 
-/// A call of an operation that is known at run time (the Dynamic Invocation Interface).
+/// A call of an operation that is known only at run time (the Dynamic Invocation Interface).
 ///
 /// The types of arguments, result and exceptions come from an [`Interface`] ([`Request::of`]), or the program
 /// declares them. A request may be invoked any number of times.
 ///
 /// * To send now and await later: `request.invoke().deferred()`, see [`Defer`](crate::Defer).
 /// * To call many objects concurrently: [`fan_out`](crate::fan_out) with [`to`](Request::to).
-/// * Timeouts, retries, sync scopes and service contexts are those of the reference.
+/// * The target reference determines timeouts, retries, the sync scope and service contexts.
 ///
 /// ```no_run
 /// use orb_runtime::dynamic::{DynamicException, Request};
@@ -48,12 +50,12 @@ pub struct Request {
     pub(super) arguments: NVList,
     result: TypeCode,
     raises: Vec<TypeCode>,
-    oneway: bool,
+    is_oneway: bool,
     /// Whether the arguments come from the description of an operation.
     is_described: bool,
     context: Option<Context>,
     /// The patterns of the operation's `context` clause, if it has one.
-    patterns: Option<Vec<Box<str>>>,
+    context_patterns: Option<Vec<Box<str>>>,
 }
 
 /// The outcome of a dynamic call.
@@ -61,7 +63,7 @@ pub struct Request {
 pub struct DynamicReply {
     /// The result. Its type is [`TypeCode::NULL`] if the operation returns nothing.
     pub result: Any,
-    /// The `out` and `inout` arguments, in order.
+    /// The `out` and `inout` arguments, in the order of the operation's parameters.
     pub outputs: NVList,
 }
 
@@ -71,13 +73,13 @@ impl DynamicReply {
     /// # Errors
     /// BAD_OPERATION if the result has another type, MARSHAL if `T` rejects the result.
     pub fn get<T: Typed + CdrDecode>(&self) -> Result<T, SystemException> {
-        typed_value(&self.result, RESULT)
+        typed_value(&self.result, RESULT_NAME)
     }
 
     /// Returns the `out` or `inout` argument with this name as a `T`.
     ///
     /// # Errors
-    /// BAD_PARAM if there is no such argument, and those of [`get`](Self::get).
+    /// BAD_PARAM if there is no such argument, and the errors of [`get`](Self::get).
     pub fn out<T: Typed + CdrDecode>(&self, name: &str) -> Result<T, SystemException> {
         self.outputs.get(name)
     }
@@ -99,14 +101,14 @@ impl Request {
             arguments: NVList::new(),
             result: TypeCode::VOID,
             raises: Vec::new(),
-            oneway: false,
+            is_oneway: false,
             is_described: false,
             context: None,
-            patterns: None,
+            context_patterns: None,
         }
     }
 
-    /// Creates a call of the operation of an interface that has this name on the wire. Set the arguments by
+    /// Creates a call of the operation that has this name on the wire in an interface. Set the arguments with
     /// [`set`](Self::set).
     ///
     /// # Errors
@@ -116,28 +118,29 @@ impl Request {
         interface: &Interface,
         operation: &str,
     ) -> Result<Self, SystemException> {
-        let missing = || {
+        let unknown_operation = || {
             SystemException::bad_operation()
                 .with_minor(minor::BAD_OPERATION_UNKNOWN)
                 .with_reason(format!("{} has no operation `{operation}`", interface.id()))
         };
-        Ok(Self::described(target, interface.find(operation).ok_or_else(missing)?))
+        Ok(Self::described(target, interface.find(operation).ok_or_else(unknown_operation)?))
     }
 
-    /// Creates a call of a described operation. Set the arguments by [`set`](Self::set).
+    /// Creates a call of a described operation. Set the arguments with [`set`](Self::set).
     pub fn described(target: &impl Reference, operation: &OperationInfo) -> Self {
-        let patterns = (!operation.contexts.is_empty()).then(|| operation.contexts.clone());
+        let context_patterns = (!operation.contexts.is_empty()).then(|| operation.contexts.clone());
         Self {
             arguments: operation.params.iter().map(NamedValue::for_param).collect(),
             result: operation.result.clone(),
             raises: operation.raises.clone(),
-            oneway: operation.oneway,
+            is_oneway: operation.oneway,
             is_described: true,
-            patterns,
+            context_patterns,
             ..Self::new(target, &operation.name)
         }
     }
 
+    /// Creates a call of another object with the operation, arguments and context of a received request.
     pub(super) fn repeat(target: &impl Reference, request: &ServerRequest) -> Self {
         let context = Some(request.context().clone());
         let arguments = request.arguments().clone();
@@ -158,7 +161,7 @@ impl Request {
     /// Appends an `in` argument.
     ///
     /// # Errors
-    /// The value cannot be encoded.
+    /// A system exception if the value cannot be encoded.
     #[doc(alias = "add_in_arg")]
     pub fn input<T: Typed + CdrEncode>(self, name: &str, value: T) -> Result<Self, SystemException> {
         Ok(self.arg(NamedValue::new(name, Mode::In, Any::new(value)?)))
@@ -167,7 +170,7 @@ impl Request {
     /// Appends an `inout` argument.
     ///
     /// # Errors
-    /// The value cannot be encoded.
+    /// A system exception if the value cannot be encoded.
     #[doc(alias = "add_inout_arg")]
     pub fn inout<T: Typed + CdrEncode>(self, name: &str, value: T) -> Result<Self, SystemException> {
         Ok(self.arg(NamedValue::new(name, Mode::InOut, Any::new(value)?)))
@@ -193,8 +196,9 @@ impl Request {
         self
     }
 
-    /// Adds properties for the operation's `context` clause. If the operation comes from an [`Interface`],
-    /// only the properties that its clause lists are sent. Otherwise all of them are sent.
+    /// Sets the properties for the operation's `context` clause. If the request was created from a
+    /// description of the operation, only the properties that this clause lists are sent. Otherwise all of
+    /// them are sent.
     #[doc(alias = "ctx")]
     pub fn context(mut self, context: &Context) -> Self {
         self.context = Some(context.clone());
@@ -204,10 +208,10 @@ impl Request {
     /// Sets the value of an argument.
     ///
     /// # Errors
-    /// BAD_PARAM if there is no such argument, or it has another type than the value. A reference may be
-    /// passed as any other reference type.
+    /// BAD_PARAM if there is no such argument, or if its type differs from the type of the value. References
+    /// of all types may be passed to arguments of any reference type.
     pub fn set(&mut self, name: &str, value: Any) -> Result<(), SystemException> {
-        let argument = self.arguments.named_mut(name).ok_or_else(|| unknown(name))?;
+        let argument = self.arguments.named_mut(name).ok_or_else(|| unknown_argument(name))?;
         check_type(|| format!("the argument `{name}`"), &value, &argument.code, CompletionStatus::No)?;
         argument.value = Some(value);
         Ok(())
@@ -216,7 +220,7 @@ impl Request {
     /// Sets the value of an argument, and returns the call.
     ///
     /// # Errors
-    /// Those of [`set`](Self::set), or the value cannot be encoded.
+    /// The same as for [`set`](Self::set), or a system exception if the value cannot be encoded.
     pub fn with<T: Typed + CdrEncode>(mut self, name: &str, value: T) -> Result<Self, SystemException> {
         self.set(name, Any::new(value)?)?;
         Ok(self)
@@ -240,8 +244,8 @@ impl Request {
         &self.arguments
     }
 
-    /// Sends the request and waits for its reply. A `oneway` operation of an [`Interface`] is sent by
-    /// [`send_oneway`](Self::send_oneway).
+    /// Sends the request and waits for its reply. If the operation is described as `oneway`, calls
+    /// [`send_oneway`](Self::send_oneway), and returns an empty reply.
     ///
     /// A reply of 64 KiB or more is decoded on a thread of the runtime for blocking work. The calling task
     /// encodes the arguments.
@@ -259,14 +263,14 @@ impl Request {
     /// Dropping the future cancels the call. If the request was already sent, a CancelRequest follows.
     #[doc(alias = "send_deferred")]
     pub async fn invoke(&self) -> Result<DynamicReply, DynamicException> {
-        if self.oneway {
+        if self.is_oneway {
             self.send_oneway().await?;
             return Ok(DynamicReply::default());
         }
-        self.check()?;
+        self.check_before_sending()?;
         let called = CallOperation::temporary(&self.operation, false);
-        let located = LocatedError::new();
-        let encode = |e: &mut Encoder| located.on_encode(self.encode(e));
+        let located = LocatedErrorSlot::new();
+        let encode = |e: &mut Encoder| located.keep_encode_error(self.encode(e));
         let reply = client::transact(&self.target, &called, ResponseFlags::Target, &encode).await;
         let reply = reply.map_err(|exception| with_location(&located, exception))?;
         if !is_large(reply.body().remaining()) {
@@ -276,21 +280,23 @@ impl Request {
         offload(self.target.orb(), CompletionStatus::Yes, move || request.decode_reply(reply)).await?
     }
 
-    /// Sends the request without waiting for a reply, with the reference's [`SyncScope`](crate::SyncScope).
+    /// Sends the request as a oneway, whose reply has no results. The reference's
+    /// [`SyncScope`](crate::SyncScope) determines how long this waits.
     ///
     /// # Errors
     /// * BAD_PARAM if an argument is missing.
+    /// * BAD_PARAM minor OMG 32 for operations such as `_hash`, which are not sent to servers.
     /// * BAD_PARAM minor OMG 31 if the call has a result, an `out` argument or a declared exception.
     /// * TRANSIENT or COMM_FAILURE, if the request could not be sent.
-    /// * TIMEOUT, if the queue of the connection stayed full up to the deadline.
+    /// * TIMEOUT, if the deadline passed before, for example because the queue of the connection was full.
     ///
     /// # Cancel safety
     /// The message is queued completely or not at all.
     pub async fn send_oneway(&self) -> Result<(), SystemException> {
-        self.check()?;
+        self.check_before_sending()?;
         let needs_reply = self.arguments.iter().any(|argument| argument.mode.is_output())
             || !self.raises.is_empty()
-            || !is_nothing(&self.result);
+            || !is_void_or_null(&self.result);
         if needs_reply {
             let text = "has a result, an `out` argument or an exception, so it cannot be sent as a oneway";
             return Err(SystemException::bad_param()
@@ -298,29 +304,29 @@ impl Request {
                 .with_reason(format!("`{}` {text}", self.operation)));
         }
         let called = CallOperation::temporary(&self.operation, true);
-        let located = LocatedError::new();
-        let encode = |e: &mut Encoder| located.on_encode(self.encode(e));
+        let located = LocatedErrorSlot::new();
+        let encode = |e: &mut Encoder| located.keep_encode_error(self.encode(e));
         let sent = client::send_without_reply(&self.target, &called, encode).await;
         sent.map_err(|exception| with_location(&located, exception))
     }
 
-    fn check(&self) -> Result<(), SystemException> {
+    fn check_before_sending(&self) -> Result<(), SystemException> {
         if self.operation.starts_with('_') && !is_sent_to_servers(&self.operation) {
-            let text = "is an operation of references, which is not sent to servers";
+            let text = "is performed by the reference itself, and cannot be sent to a server";
             return Err(SystemException::bad_param()
                 .with_minor(minor::BAD_PARAM_IMPLICIT_OPERATION)
                 .with_reason(format!("`{}` {text}", self.operation)));
         }
         let is_missing = |argument: &&NamedValue| argument.mode.is_input() && argument.value.is_none();
         match self.arguments.iter().find(is_missing) {
-            Some(argument) => Err(missing(&argument.name, CompletionStatus::No)),
+            Some(argument) => Err(missing_value(&argument.name, CompletionStatus::No)),
             None => Ok(()),
         }
     }
 
     fn encode(&self, e: &mut Encoder) -> Result<(), DynError> {
         self.arguments.encode(Mode::is_input, e)?;
-        match (&self.patterns, &self.context) {
+        match (&self.context_patterns, &self.context) {
             (Some(patterns), context) => {
                 let patterns: Vec<&str> = patterns.iter().map(|pattern| &**pattern).collect();
                 context.as_ref().map(|context| context.matching(&patterns)).unwrap_or_default().encode(e)?;
@@ -337,11 +343,11 @@ impl Request {
         if reply.status() != ReplyStatus::NoException {
             return Err(self.decode_user_exception(&reply, called));
         }
-        let located = LocatedError::new();
+        let located = LocatedErrorSlot::new();
         let decoded = reply.decode(&orb.pool, |body| {
             let mut d = body.with_context(orb);
             let decoded = self.decode_results(&mut d);
-            located.on_decode(&d, decoded)
+            located.keep_decode_error(&d, decoded)
         });
         decoded.map_err(|error| {
             bad_reply(self.target.orb(), located.take(), error, &self.operation, called).into()
@@ -349,9 +355,9 @@ impl Request {
     }
 
     fn decode_results(&self, d: &mut Decoder<'_>) -> Result<DynamicReply, DynError> {
-        let result = match is_nothing(&self.result) {
+        let result = match is_void_or_null(&self.result) {
             true => Any::default(),
-            false => decode_value(&self.result, RESULT, d)?,
+            false => decode_value(&self.result, RESULT_NAME, d)?,
         };
         let outputs = self.arguments.iter().filter(|argument| argument.mode.is_output());
         Ok(DynamicReply { result, outputs: NVList::decode(outputs, d)? })
@@ -359,7 +365,7 @@ impl Request {
 
     #[cold]
     fn decode_user_exception(&self, reply: &Reply, called: &CallOperation<'_>) -> DynamicException {
-        let id = match reply.body().read_str_ascii() {
+        let id = match reply.body().read_unconverted_str() {
             Ok(id) => id.to_owned(),
             Err(error) => return client::bad_reply(self.target.orb(), error, called).into(),
         };
@@ -369,8 +375,8 @@ impl Request {
             return client::undeclared_user_exception(called, &id).into();
         };
         let mut d = reply.body().with_context(self.target.orb());
-        let located = LocatedError::new();
-        match located.on_decode(&d.clone(), Any::decode_value_with_path(code, &mut d)) {
+        let located = LocatedErrorSlot::new();
+        match located.keep_decode_error(&d.clone(), Any::decode_value_with_path(code, &mut d)) {
             Ok(exception) => DynamicException::User(exception),
             Err(error) => bad_reply(self.target.orb(), located.take(), error, &self.operation, called).into(),
         }
@@ -378,9 +384,9 @@ impl Request {
 }
 
 /// The name of an operation's result in errors and in JSON.
-pub(super) const RESULT: &str = "$result";
+pub(super) const RESULT_NAME: &str = "$result";
 
-/// Creates the exception for a reply that cannot be decoded. `located` is the error with its location.
+/// Creates the exception for a reply that cannot be decoded. `located` is the `error` with its location.
 #[cold]
 fn bad_reply(
     orb: &Shared,
@@ -398,25 +404,25 @@ fn bad_reply(
     }
 }
 
-/// Adds the stored error, with its location in an argument, as the source of the exception.
+/// Adds the error in the slot, if any, as the source of the exception. It has the location in the arguments.
 #[cold]
-fn with_location(located: &LocatedError, exception: SystemException) -> SystemException {
+fn with_location(located: &LocatedErrorSlot, exception: SystemException) -> SystemException {
     match located.take() {
         Some(error) => exception.with_source(error),
         None => exception,
     }
 }
 
-pub(super) fn is_nothing(result: &TypeCode) -> bool {
+pub(super) fn is_void_or_null(result: &TypeCode) -> bool {
     use giop_codec::typecode::TcKind;
     matches!(result.kind(), TcKind::Void | TcKind::Null)
 }
 
-/// Operations of attributes, and some that every object has, are sent to servers.
+/// Returns whether an operation whose name begins with `_` is sent to servers, not performed locally.
 fn is_sent_to_servers(operation: &str) -> bool {
-    const IMPLICIT_OPERATIONS: [&str; 6] =
+    const SENT_IMPLICIT_OPERATIONS: [&str; 6] =
         ["_is_a", "_non_existent", "_not_existent", "_interface", "_repository_id", "_component"];
     operation.starts_with("_get_")
         || operation.starts_with("_set_")
-        || IMPLICIT_OPERATIONS.contains(&operation)
+        || SENT_IMPLICIT_OPERATIONS.contains(&operation)
 }

@@ -1,4 +1,4 @@
-//! [`DynServant`]: servants of interfaces that are known at run time.
+//! [`DynServant`]: servants of interfaces that are known only at run time.
 
 use std::any::Any as StdAny;
 use std::future::Future;
@@ -10,7 +10,7 @@ use giop_codec::exception::{CompletionStatus, SystemException, minor};
 use giop_codec::typecode::TcKind;
 
 use crate::dynamic::error::DynamicException;
-use crate::dynamic::named::LocatedError;
+use crate::dynamic::named::LocatedErrorSlot;
 use crate::dynamic::offload::{is_large, offload};
 use crate::dynamic::server_request::ServerRequest;
 use crate::servant::active_object::RunMode;
@@ -20,18 +20,18 @@ use crate::servant::{DispatchSlot, Outcome, Servant, ServerRequest as Incoming, 
 /// A servant of any interface (the Dynamic Skeleton Interface). [`Servant::dynamic`] combines it with an
 /// interface.
 ///
-/// It receives only operations and attributes of the interface. The ORB answers operations that every object
-/// has, such as `_is_a`. It raises BAD_OPERATION for operations that the interface does not have.
+/// It receives only requests for operations and attributes of the interface. The ORB answers requests for the
+/// operations that every object has, such as `_is_a`, and raises BAD_OPERATION for unknown operations.
 ///
 /// Arguments and results of 64 KiB or more are decoded and encoded on threads for blocking work, at most one
-/// per processor. Later requests on the same connection may be served earlier, unless they follow a oneway.
+/// per processor at a time. Meanwhile, later requests are served, unless they must wait for a oneway.
 #[doc(alias = "PortableServer::DynamicImplementation")]
 pub trait DynServant: Send + Sync + 'static {
     /// Serves a request, and returns it with its results.
     ///
     /// # Errors
-    /// An exception of the operation's raises clause, or a system exception. Other user exceptions become
-    /// UNKNOWN for the client.
+    /// An exception of the operation's raises clause, or a system exception. For other user exceptions, the
+    /// client receives UNKNOWN, and for a value that is not an exception BAD_PARAM.
     fn invoke(
         &self,
         request: ServerRequest,
@@ -51,16 +51,16 @@ impl Servant {
     /// Creates a servant of this interface. Collocated calls are marshalled like remote calls.
     #[must_use]
     pub fn dynamic<S: DynServant>(interface: Arc<Interface>, servant: S) -> Self {
-        Self { skeleton: Arc::new(Dynamic { interface, servant }), mode: RunMode::default() }
+        Self { skeleton: Arc::new(DynamicSkeleton { interface, servant }), mode: RunMode::default() }
     }
 }
 
-pub(super) struct Dynamic<S> {
+pub(super) struct DynamicSkeleton<S> {
     pub(super) interface: Arc<Interface>,
     pub(super) servant: S,
 }
 
-impl<S: DynServant> Skeleton for Dynamic<S> {
+impl<S: DynServant> Skeleton for DynamicSkeleton<S> {
     fn repository_ids(&self) -> &'static [&'static str] {
         &[]
     }
@@ -85,13 +85,13 @@ impl<S: DynServant> Skeleton for Dynamic<S> {
     fn local(self: Arc<Self>, _: &mut dyn StdAny) {}
 }
 
-impl<S: DynServant> Dynamic<S> {
+impl<S: DynServant> DynamicSkeleton<S> {
     pub(super) async fn serve(&self, incoming: Incoming) -> Outcome {
         let name = std::str::from_utf8(incoming.operation()).unwrap_or_default();
         let Some(operation) = self.interface.find(name).map(Arc::clone) else {
             return incoming.operation_of_every_object(self.interface.id(), |id| self.interface.is_a(id));
         };
-        let (bytes, decoded_operation) = (incoming.argument_bytes(), Arc::clone(&operation));
+        let (bytes, decoded_operation) = (incoming.argument_byte_len(), Arc::clone(&operation));
         let decode = move |incoming| decode(incoming, &decoded_operation);
         let (incoming, request) = match run_or_offload(incoming, bytes, CompletionStatus::No, decode).await {
             Ok((incoming, Ok(request))) => (incoming, request),
@@ -101,11 +101,11 @@ impl<S: DynServant> Dynamic<S> {
             Err(lost) => return lost,
         };
         let outcome = match self.servant.invoke(request).await {
-            Ok(request) => match request.check() {
+            Ok(request) => match request.check_results() {
                 Ok(()) => {
-                    let bytes = request.reply_bytes();
+                    let bytes = request.reply_byte_len();
                     let reply = move |incoming: Incoming| {
-                        incoming.reply(|e| LocatedError::new().on_encode(request.encode(e)))
+                        incoming.reply(|e| LocatedErrorSlot::new().keep_encode_error(request.encode(e)))
                     };
                     run_or_offload(incoming, bytes, CompletionStatus::Yes, reply).await
                 }
@@ -129,16 +129,17 @@ fn decode(
     mut incoming: Incoming,
     operation: &Arc<OperationInfo>,
 ) -> (Incoming, Result<ServerRequest, DynError>) {
-    let located = LocatedError::new();
+    let located = LocatedErrorSlot::new();
     let decoded = incoming.decode(|d| {
         let request = ServerRequest::decode(operation, d);
-        located.on_decode(d, request)
+        located.keep_decode_error(d, request)
     });
     let decoded = decoded.map_err(|error| located.take().unwrap_or_else(|| error.into()));
     (incoming, decoded)
 }
 
-/// Runs work on values of this size, if large on another thread. Fails if the runtime has shut down.
+/// Runs work on values of this size. Large values are processed on another thread, unless the servant already
+/// runs on a thread for blocking work. If the runtime has shut down, returns the outcome of the request.
 async fn run_or_offload<T: Send + 'static>(
     incoming: Incoming,
     bytes: usize,
@@ -152,7 +153,7 @@ async fn run_or_offload<T: Send + 'static>(
     let (current, to) = (incoming.current.clone(), incoming.to);
     let done = offload(current.core(), completed, move || work(incoming)).await;
     done.map_err(|exception| {
-        current.span().system_exception(&exception);
+        current.span().record_system_exception(&exception);
         to.exception_outcome(exception)
     })
 }

@@ -8,8 +8,8 @@ use giop_codec::dynamic::{DynError, Mode, OperationInfo};
 use giop_codec::exception::{CompletionStatus, SystemException};
 use giop_codec::typecode::Typed;
 
-use crate::dynamic::named::{NVList, NamedValue, decode_value, inside, missing, unknown};
-use crate::dynamic::request::{DynamicReply, RESULT, is_nothing};
+use crate::dynamic::named::{NVList, NamedValue, decode_value, inside, missing_value, unknown_argument};
+use crate::dynamic::request::{DynamicReply, RESULT_NAME, is_void_or_null};
 use crate::dynamic::{bad_param, check_type};
 use crate::reference::context::Context;
 
@@ -93,14 +93,14 @@ impl ServerRequest {
     /// BAD_PARAM if there is no such argument.
     pub fn set(&mut self, name: &str, value: Any) -> Result<(), SystemException> {
         let argument = self.arguments.named_mut(name).filter(|argument| argument.mode.is_output());
-        argument.ok_or_else(|| unknown(name))?.value = Some(value);
+        argument.ok_or_else(|| unknown_argument(name))?.value = Some(value);
         Ok(())
     }
 
     /// Sets the result, and returns the request.
     ///
     /// # Errors
-    /// The value cannot be encoded.
+    /// A system exception if the value cannot be encoded.
     pub fn returning<T: Typed + CdrEncode>(mut self, value: T) -> Result<Self, SystemException> {
         self.set_result(Any::new(value)?);
         Ok(self)
@@ -109,7 +109,7 @@ impl ServerRequest {
     /// Sets an `out` or `inout` argument, and returns the request.
     ///
     /// # Errors
-    /// BAD_PARAM if there is no such argument, or the exception for a value that cannot be encoded.
+    /// BAD_PARAM if there is no such argument, or a system exception if the value cannot be encoded.
     pub fn with<T: Typed + CdrEncode>(mut self, name: &str, value: T) -> Result<Self, SystemException> {
         self.set(name, Any::new(value)?)?;
         Ok(self)
@@ -126,25 +126,25 @@ impl ServerRequest {
     }
 
     /// Returns BAD_PARAM unless all results are set and have the types of the operation.
-    pub(super) fn check(&self) -> Result<(), SystemException> {
+    pub(super) fn check_results(&self) -> Result<(), SystemException> {
         let completed = CompletionStatus::Yes;
         let operation = &self.operation;
         match &self.result {
-            _ if is_nothing(&operation.result) => {}
+            _ if is_void_or_null(&operation.result) => {}
             Some(result) => check_type(|| "the result".to_owned(), result, &operation.result, completed)?,
             None => {
-                let text = format!("the servant has set no result of `{}`", operation.name);
+                let text = format!("the servant has not set the result of `{}`", operation.name);
                 return Err(bad_param(text, completed));
             }
         }
         for argument in self.arguments.iter().filter(|argument| argument.mode.is_output()) {
-            let value = argument.value.as_ref().ok_or_else(|| missing(&argument.name, completed))?;
+            let value = argument.value.as_ref().ok_or_else(|| missing_value(&argument.name, completed))?;
             check_type(|| format!("the argument `{}`", argument.name), value, &argument.code, completed)?;
         }
         Ok(())
     }
 
-    pub(super) fn reply_bytes(&self) -> usize {
+    pub(super) fn reply_byte_len(&self) -> usize {
         let outputs = self.arguments.iter().filter(|argument| argument.mode.is_output());
         let outputs = outputs.filter_map(|argument| argument.value.as_ref());
         self.result.iter().chain(outputs).map(Any::byte_len).sum()
@@ -152,9 +152,9 @@ impl ServerRequest {
 
     pub(super) fn encode(&self, e: &mut Encoder) -> Result<(), DynError> {
         if let Some(result) = &self.result
-            && !is_nothing(&self.operation.result)
+            && !is_void_or_null(&self.operation.result)
         {
-            result.encode_value_with_path(e).map_err(|error| inside(error, RESULT))?;
+            result.encode_value_with_path(e).map_err(|error| inside(error, RESULT_NAME))?;
         }
         self.arguments.encode(Mode::is_output, e)
     }

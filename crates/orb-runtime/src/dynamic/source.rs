@@ -9,27 +9,28 @@ use giop_codec::ior::Ior;
 use giop_codec::typecode::{TypeCode, TypeCodeCache};
 use giop_codec::value::{DecodeContext, Factories, ValueTypes};
 
-use crate::dynamic::cache::TypeCodes;
-use crate::dynamic::offload::Permits;
+use crate::dynamic::cache::BoundedTypeCodeCache;
+use crate::dynamic::offload::OffloadPermits;
 use crate::orb::Orb;
 use crate::runtime::Shared;
 
 /// A source of interface descriptions, for clients that request them from objects of the ORB.
 pub trait InterfaceSource: Send + Sync + 'static {
-    /// Returns a reference to the `InterfaceDef` of the interface with this repository id, for `_interface`.
+    /// Returns the result of `_interface`: a reference to the `InterfaceDef` of the interface with this
+    /// repository id, or `None` if this source does not have the interface.
     fn interface(&self, orb: &Orb, repository_id: &str) -> Option<Ior>;
 
     /// Returns the result of `omg_get_ifr_metadata` for this interface, or `None` to raise BAD_OPERATION.
     fn metadata(&self, orb: &Orb, repository_id: &str) -> Option<Any>;
 }
 
-/// The types and interfaces that an ORB knows in addition to those of generated code.
+/// The types and interfaces that an ORB knows in addition to the types of generated code.
 #[derive(Default)]
 pub(crate) struct RuntimeTypes {
-    pub(crate) type_codes: TypeCodes,
-    pub(super) permits: Permits,
+    pub(crate) type_codes: BoundedTypeCodeCache,
+    pub(super) offload_permits: OffloadPermits,
     source: RwLock<Option<Arc<dyn InterfaceSource>>>,
-    values: RwLock<ValueTypes>,
+    value_types: RwLock<ValueTypes>,
 }
 
 impl RuntimeTypes {
@@ -39,12 +40,12 @@ impl RuntimeTypes {
 
     /// Returns the [added](Orb::add_value_types) type with this repository id.
     pub(crate) fn value_type(&self, repository_id: &str) -> Option<TypeCode> {
-        self.values.read().unwrap_or_else(PoisonError::into_inner).find(repository_id).cloned()
+        self.value_types.read().unwrap_or_else(PoisonError::into_inner).find(repository_id).cloned()
     }
 
     #[cfg(feature = "serde")]
     pub(super) fn value_types(&self) -> ValueTypes {
-        self.values.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.value_types.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -60,10 +61,10 @@ impl Shared {
     }
 }
 
-/// Decoders get references to this ORB, and its value types.
+/// Decoded references belong to this ORB. Values are decoded with its value types and factories.
 impl DecodeContext for Shared {
     fn factories(&self) -> Option<&Factories> {
-        Some(&self.config.values)
+        Some(&self.config.value_factories)
     }
 
     fn value_type(&self, repository_id: &str) -> Option<TypeCode> {
@@ -80,11 +81,11 @@ impl DecodeContext for Shared {
 }
 
 impl Orb {
-    /// Adds value types that are known only by their type codes. Dynamic calls and servants, and their JSON
-    /// reader, accept values of these types where a base type is expected. A type that is also
+    /// Adds value types that are known only by their type codes. Dynamic calls, dynamic servants and the JSON
+    /// reader accept values of these types where a base type is expected. A type that is also
     /// [registered](crate::OrbBuilder::register_value_type) is decoded to its Rust type.
     pub fn add_value_types(&self, types: &ValueTypes) {
-        let mut all = self.core().runtime_types().values.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.core().runtime_types().value_types.write().unwrap_or_else(PoisonError::into_inner);
         all.extend(types.into_iter().cloned());
     }
 

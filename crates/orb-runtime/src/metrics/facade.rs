@@ -11,11 +11,11 @@ use giop_proto::{Limit, LimitHits};
 use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
 
 use crate::lock::lock;
-use crate::metrics::table::{CounterSnapshot, LIMIT_HITS, METRICS};
+use crate::metrics::table::{CounterSnapshot, LIMIT_HITS_HELP, LIMIT_HITS_NAME, METRICS};
 use crate::orb::Orb;
 use crate::runtime::Shared;
 
-const INTERVAL: Duration = Duration::from_secs(1);
+const EXPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(crate) struct MetricsExport {
@@ -27,10 +27,10 @@ pub(crate) struct MetricsExport {
 struct ExportedValues {
     /// The exported values in the order of [`METRICS`]. Empty until the metrics are described.
     values: Vec<u64>,
-    limits: LimitHits,
+    limit_hits: LimitHits,
 }
 
-/// Allows the next connection to start another task when this task ends, even if the runtime drops it.
+/// Lets the next connection start another task when the task that owns this guard ends or is dropped.
 struct ReportingGuard(std::sync::Weak<Shared>);
 
 impl Orb {
@@ -51,9 +51,9 @@ impl Shared {
         exported.update(&self.counter_snapshot());
     }
 
-    /// Starts the task that updates the metrics once a second until no connection is open.
+    /// Starts the task that updates the metrics once a second until no connection is open, unless it runs.
     pub(crate) fn report_metrics(self: &Arc<Self>) {
-        // An aborted handshake may be dropped outside of a runtime.
+        // Without a runtime, no task can be started. An aborted handshake may be dropped on a plain thread.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         if self.metrics().is_reporting.swap(true, Ordering::AcqRel) {
             return;
@@ -61,15 +61,15 @@ impl Shared {
         let guard = ReportingGuard(Arc::downgrade(self));
         runtime.spawn(async move {
             loop {
-                tokio::time::sleep(INTERVAL).await;
+                tokio::time::sleep(EXPORT_INTERVAL).await;
                 let Some(core) = guard.0.upgrade() else { return };
                 core.record_metrics();
-                if core.links.lock().is_empty() {
+                if core.connections.lock().is_empty() {
                     drop(guard);
-                    // Counters may have changed or a connection may have been opened before the guard was
-                    // dropped. No other task was started then.
+                    // Before the guard was dropped, counters may have changed. A connection that was opened
+                    // before that has not started another task.
                     core.record_metrics();
-                    if !core.links.lock().is_empty() {
+                    if !core.connections.lock().is_empty() {
                         core.report_metrics();
                     }
                     return;
@@ -94,11 +94,11 @@ impl ExportedValues {
                 counter!(metric.name).increment(now - before);
             }
         }
-        let before = std::mem::replace(&mut self.limits, now.stats.limits);
+        let before = std::mem::replace(&mut self.limit_hits, now.stats.limit_hits);
         for limit in Limit::ALL {
-            let (now, before) = (self.limits.of(*limit), before.of(*limit));
+            let (now, before) = (self.limit_hits.of(*limit), before.of(*limit));
             if now > before {
-                counter!(LIMIT_HITS.0, "limit" => limit.name()).increment(u64::from(now - before));
+                counter!(LIMIT_HITS_NAME, "limit" => limit.name()).increment(u64::from(now - before));
             }
         }
     }
@@ -138,5 +138,5 @@ fn describe() {
             describe_counter!(metric.name, unit, metric.help);
         }
     }
-    describe_counter!(LIMIT_HITS.0, Unit::Count, LIMIT_HITS.1);
+    describe_counter!(LIMIT_HITS_NAME, Unit::Count, LIMIT_HITS_HELP);
 }

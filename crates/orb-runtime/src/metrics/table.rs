@@ -1,4 +1,4 @@
-//! The table of an ORB's metrics, without [`LIMIT_HITS`], which has a label, and the calls of each operation.
+//! The table of an ORB's metrics that have no labels, unlike [`LIMIT_HITS_NAME`] and the calls by operation.
 
 use giop_proto::Stats;
 use giop_proto::pool::PoolStats;
@@ -6,10 +6,11 @@ use giop_proto::pool::PoolStats;
 use crate::runtime::Shared;
 use crate::transport::TransportStats;
 
-/// The name and help text of the counter of reached limits. Its label `limit` is `Limit::name`.
-pub(crate) const LIMIT_HITS: (&str, &str) =
-    ("zorb_limit_hits_total", "how often a limit was reached, by the name of the limit");
+/// The name of the counter of reached limits. Its label `limit` is `Limit::name`.
+pub(crate) const LIMIT_HITS_NAME: &str = "zorb_limit_hits_total";
+pub(crate) const LIMIT_HITS_HELP: &str = "how often a limit was reached, by the name of the limit";
 
+/// The data from which the values of the metrics are taken.
 pub(crate) struct CounterSnapshot {
     pub(crate) stats: Stats,
     pub(crate) pool: PoolStats,
@@ -29,10 +30,10 @@ pub(crate) struct Metric {
     pub(crate) is_gauge: bool,
     #[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "the text format has no units"))]
     pub(crate) is_bytes: bool,
-    value: Read,
+    value: ValueFn,
 }
 
-type Read = fn(&CounterSnapshot) -> u64;
+type ValueFn = fn(&CounterSnapshot) -> u64;
 
 impl Metric {
     pub(crate) fn value(&self, counters: &CounterSnapshot) -> u64 {
@@ -40,27 +41,27 @@ impl Metric {
     }
 }
 
-const fn count(name: &'static str, help: &'static str, value: Read) -> Metric {
+const fn count(name: &'static str, help: &'static str, value: ValueFn) -> Metric {
     Metric { name, help, is_gauge: false, is_bytes: false, value }
 }
 
-const fn bytes(name: &'static str, help: &'static str, value: Read) -> Metric {
+const fn bytes(name: &'static str, help: &'static str, value: ValueFn) -> Metric {
     Metric { is_bytes: true, ..count(name, help, value) }
 }
 
-const fn gauge(name: &'static str, help: &'static str, value: Read) -> Metric {
+const fn gauge(name: &'static str, help: &'static str, value: ValueFn) -> Metric {
     Metric { is_gauge: true, ..count(name, help, value) }
 }
 
-const fn byte_gauge(name: &'static str, help: &'static str, value: Read) -> Metric {
+const fn byte_gauge(name: &'static str, help: &'static str, value: ValueFn) -> Metric {
     Metric { is_gauge: true, ..bytes(name, help, value) }
 }
 
 pub(crate) const METRICS: &[Metric] = &[
-    gauge("zorb_connections", "open connections, both directions", |now| now.connections as u64),
+    gauge("zorb_connections", "open connections, in both directions", |now| now.connections as u64),
     gauge("zorb_objects", "active objects", |now| now.objects as u64),
     byte_gauge("zorb_pool_cap_bytes", "the limit of the pool of receive buffers", |now| now.pool.cap as u64),
-    byte_gauge("zorb_pool_held_bytes", "receive buffers, free ones and those that views pin", |now| {
+    byte_gauge("zorb_pool_held_bytes", "receive buffers that are free, or pinned by views", |now| {
         now.pool.held as u64
     }),
     byte_gauge(
@@ -68,7 +69,7 @@ pub(crate) const METRICS: &[Metric] = &[
         "decoded arguments and message fragments outside the pool's buffers",
         |now| now.pool.outside as u64,
     ),
-    byte_gauge("zorb_queued_bytes", "bytes queued for peers, of connections with large queues", |now| {
+    byte_gauge("zorb_queued_bytes", "bytes queued for peers by connections with large queues", |now| {
         now.pool.queued as u64
     }),
     count(
@@ -79,24 +80,28 @@ pub(crate) const METRICS: &[Metric] = &[
     count(
         "zorb_refused_requests_total",
         "requests answered with a system exception before dispatch",
-        |now| now.stats.refused,
+        |now| now.stats.requests_refused,
     ),
-    count("zorb_pool_hits_total", "buffers taken from the pool's lists", |now| now.pool.hits),
-    count("zorb_pool_misses_total", "buffers that had to be allocated", |now| now.pool.misses),
+    count("zorb_pool_hits_total", "receive buffers taken from the pool's lists", |now| now.pool.hits),
+    count("zorb_pool_misses_total", "receive buffers that had to be allocated", |now| now.pool.misses),
     count("zorb_messages_received_total", "GIOP messages and fragments received", |now| {
         now.stats.messages_in
     }),
     count("zorb_messages_sent_total", "GIOP messages and fragments queued", |now| now.stats.messages_out),
-    bytes("zorb_received_bytes_total", "bytes received, headers included", |now| now.stats.bytes_in),
+    bytes("zorb_received_bytes_total", "bytes received, including headers", |now| now.stats.bytes_in),
     bytes("zorb_sent_bytes_total", "bytes that the sockets accepted", |now| now.stats.bytes_out),
     count("zorb_socket_reads_total", "reads of sockets", |now| now.stats.reads),
     count("zorb_socket_writes_total", "writes of which a socket accepted at least a part", |now| {
         now.stats.writes
     }),
-    bytes("zorb_copied_received_bytes_total", "received bytes copied in user space", |now| now.stats.copied),
-    bytes("zorb_copied_sent_bytes_total", "bytes copied before they were sent", |now| now.stats.copied_out),
+    bytes("zorb_copied_received_bytes_total", "received bytes copied in user space", |now| {
+        now.stats.bytes_copied_in
+    }),
+    bytes("zorb_copied_sent_bytes_total", "bytes copied before they were sent", |now| {
+        now.stats.bytes_copied_out
+    }),
     bytes("zorb_skipped_bytes_total", "bytes of messages that were too large or unwanted", |now| {
-        now.stats.skipped
+        now.stats.bytes_skipped
     }),
     count("zorb_tls_sessions_total", "TLS sessions established, in both directions", |now| {
         now.transport.tls_sessions
@@ -110,8 +115,8 @@ pub(crate) const METRICS: &[Metric] = &[
     count("zorb_tls_misdirected_total", "clients with TLS at a plain IIOP port", |now| {
         now.transport.tls_misdirected
     }),
-    count("zorb_tls_shed_total", "clients beyond the limit of concurrent handshakes", |now| {
-        now.transport.tls_shed
+    count("zorb_tls_shed_total", "clients rejected by the limit of concurrent handshakes", |now| {
+        now.transport.tls_rejected_by_limit
     }),
     #[cfg(feature = "csi")]
     count("zorb_logins_total", "successful logins", |now| now.callers.logins),
@@ -120,7 +125,7 @@ pub(crate) const METRICS: &[Metric] = &[
     #[cfg(feature = "csi")]
     count(
         "zorb_throttled_logins_total",
-        "logins rejected unchecked after too many failures from the address",
+        "logins rejected without a check after too many failures from the same address",
         |now| now.callers.throttled_logins,
     ),
     #[cfg(feature = "csi")]
@@ -141,7 +146,7 @@ impl Shared {
             stats: self.stats(),
             pool: self.pool.stats(),
             transport: self.sockets.stats(),
-            connections: self.links.lock().len(),
+            connections: self.connections.lock().len(),
             objects: self.adapter().len(),
             failed_oneways: self.counters.failed_oneways.load(std::sync::atomic::Ordering::Relaxed),
             #[cfg(feature = "csi")]
@@ -168,6 +173,6 @@ mod tests {
                 "{name} is not in docs/OBSERVABILITY.md"
             );
         }
-        assert!(guide.contains(&format!("| `{}` | counter |", LIMIT_HITS.0)));
+        assert!(guide.contains(&format!("| `{}` | counter |", LIMIT_HITS_NAME)));
     }
 }

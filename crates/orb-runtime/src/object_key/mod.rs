@@ -11,9 +11,11 @@
 //! | layered | `04` boot(8) POA number(4) length of the names(2) {length(1) name} id | TRANSIENT POAs that are looked up name by name (`experiments`); the number distinguishes successive POAs with the same name |
 //! | plain | (no prefix) | objects of `Orb::activate_named`, whose keys are the texts in `corbaloc:` URLs |
 //!
-//! Numbers are big-endian. "boot" identifies the run of the ORB. Because clients can send any bytes as a key,
-//! [`Key::parse`] accepts any bytes, in time and memory that do not depend on their content. A parsed key
-//! encodes to the same bytes.
+//! The words in capitals are policies of the POA. The numbers in parentheses are sizes in bytes, and the part
+//! in braces is repeated for each name. Numbers are big-endian. "boot" identifies the run of the ORB.
+//!
+//! Because clients can send any bytes as a key, [`Key::parse`] accepts any bytes, in time and memory that do
+//! not depend on their content. A parsed key encodes to the same bytes.
 //!
 //! Source clause: "Object Keys", which leaves the form of keys to the ORB.
 
@@ -27,13 +29,13 @@ pub use object_id::ObjectId;
 pub const MAGIC: [u8; 3] = [0xfb, b'z', b'o'];
 
 /// The maximum length of a key in bytes: 64 KiB.
-pub const MAX_KEY_SIZE: usize = 1 << 16;
+pub const MAX_KEY_BYTES: usize = 1 << 16;
 
 /// The maximum length of a POA's name in bytes.
-pub const MAX_NAME_SIZE: usize = 255;
+pub const MAX_POA_NAME_BYTES: usize = 255;
 
 /// The maximum number of POAs on the path from below the RootPOA down to a POA, including that POA.
-pub const MAX_DEPTH: usize = 255;
+pub const MAX_POA_DEPTH: usize = 255;
 
 const ACTIVE: u8 = 1;
 const TRANSIENT: u8 = 2;
@@ -42,7 +44,7 @@ const PERSISTENT: u8 = 3;
 const LAYERED: u8 = 4;
 
 /// Identifies a run of an ORB.
-pub type Boot = [u8; 8];
+pub type BootId = [u8; 8];
 
 /// An object key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,23 +52,23 @@ pub enum Key<'a> {
     /// An object that is identified by its slot in the table of all objects.
     Active {
         /// The run that created the key.
-        boot: Boot,
+        boot: BootId,
         /// The slot of the object.
-        place: Place,
+        slot: SlotId,
     },
     /// An object that is identified by the slot of its POA and by its id in the POA.
     Transient {
         /// The run that created the key.
-        boot: Boot,
+        boot: BootId,
         /// The slot of the POA.
-        poa: Place,
+        poa: SlotId,
         /// The id of the object.
         id: &'a [u8],
     },
     /// An object that is identified in all runs by the path of its POA and by its id in the POA.
     Persistent {
         /// The path of the POA.
-        path: Path<'a>,
+        path: PoaPath<'a>,
         /// The id of the object.
         id: &'a [u8],
     },
@@ -74,11 +76,11 @@ pub enum Key<'a> {
     #[cfg(feature = "experiments")]
     Layered {
         /// The run that created the key.
-        boot: Boot,
+        boot: BootId,
         /// The number of the POA within the run.
         number: u32,
         /// The path of the POA.
-        path: Path<'a>,
+        path: PoaPath<'a>,
         /// The id of the object.
         id: &'a [u8],
     },
@@ -88,25 +90,25 @@ pub enum Key<'a> {
 
 /// A slot in a table that reuses its slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct SlotId {
     /// The index of the slot.
     pub index: u32,
     /// Distinguishes the successive occupants of the slot.
     pub generation: u32,
 }
 
-/// The names of the POAs on the path from below the RootPOA, in the encoding of keys: each is preceded by its
-/// length.
+/// The names of a POA and of its ancestors below the RootPOA, in the encoding of keys: each name is preceded
+/// by its length.
 ///
-/// The names are validated by [`names`](Self::names), because a received path may contain any bytes.
+/// A received path may contain any bytes. Only [`names`](Self::names) validates it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Path<'a>(&'a [u8]);
+pub struct PoaPath<'a>(&'a [u8]);
 
-/// An owned path, whose names are valid.
+/// An owned [`PoaPath`], whose names are valid.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
-pub struct PathBuf(Box<[u8]>);
+pub struct PoaPathBuf(Box<[u8]>);
 
-/// The bytes are not a valid key or path. The object cannot exist: `OBJECT_NOT_EXIST`.
+/// The bytes are not a valid key or path. Requests with them get `OBJECT_NOT_EXIST`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the object key does not have a form that this ORB creates")]
 pub struct MalformedKey;
@@ -114,25 +116,25 @@ pub struct MalformedKey;
 /// An error of [`Key::encode`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// The key would be longer than [`MAX_KEY_SIZE`] bytes.
-    #[error("an object key of {0} bytes is too long: the limit is {MAX_KEY_SIZE}")]
+    /// The key would be longer than [`MAX_KEY_BYTES`] bytes.
+    #[error("an object key of {0} bytes is too long: the limit is {MAX_KEY_BYTES}")]
     TooLong(usize),
     /// A plain key starts like one that the ORB creates.
     #[error("keys that start with FB 7A 6F (hexadecimal) are reserved for the ORB")]
     Reserved,
 }
 
-/// An error of [`PathBuf::child`].
+/// An error of [`PoaPathBuf::child`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// The name is empty.
     #[error("the name of a POA is empty")]
     Empty,
-    /// The name is longer than [`MAX_NAME_SIZE`] bytes.
-    #[error("the name of a POA has {0} bytes: the limit is {MAX_NAME_SIZE}")]
+    /// The name is longer than [`MAX_POA_NAME_BYTES`] bytes.
+    #[error("the name of a POA has {0} bytes: the limit is {MAX_POA_NAME_BYTES}")]
     TooLong(usize),
-    /// The POA would be more than [`MAX_DEPTH`] levels deep.
-    #[error("the POA would be more than {MAX_DEPTH} levels below the root POA")]
+    /// The POA would be more than [`MAX_POA_DEPTH`] levels deep.
+    #[error("the POA would be more than {MAX_POA_DEPTH} levels below the root POA")]
     TooDeep,
 }
 
@@ -140,17 +142,17 @@ impl<'a> Key<'a> {
     /// Parses a key. Reads at most the first 20 bytes and the length.
     ///
     /// # Errors
-    /// The bytes start with [`MAGIC`] but have no valid form, or there are more than [`MAX_KEY_SIZE`].
+    /// The bytes start with [`MAGIC`] but have no valid form, or there are more than [`MAX_KEY_BYTES`].
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, MalformedKey> {
-        if bytes.len() > MAX_KEY_SIZE {
+        if bytes.len() > MAX_KEY_BYTES {
             return Err(MalformedKey);
         }
         let Some(rest) = bytes.strip_prefix(&MAGIC) else { return Ok(Self::Plain(bytes)) };
         let (form, rest) = rest.split_first().ok_or(MalformedKey)?;
         match *form {
             PERSISTENT => {
-                let (path, id) = Path::split(rest)?;
+                let (path, id) = PoaPath::split(rest)?;
                 Ok(Self::Persistent { path, id })
             }
             form => {
@@ -158,17 +160,17 @@ impl<'a> Key<'a> {
                 let boot = *boot;
                 match form {
                     ACTIVE => {
-                        let place = rest.try_into().map_err(|_| MalformedKey)?;
-                        Ok(Self::Active { boot, place: Place::from_bytes(place) })
+                        let slot = rest.try_into().map_err(|_| MalformedKey)?;
+                        Ok(Self::Active { boot, slot: SlotId::from_bytes(slot) })
                     }
                     TRANSIENT => {
                         let (poa, id) = rest.split_first_chunk().ok_or(MalformedKey)?;
-                        Ok(Self::Transient { boot, poa: Place::from_bytes(*poa), id })
+                        Ok(Self::Transient { boot, poa: SlotId::from_bytes(*poa), id })
                     }
                     #[cfg(feature = "experiments")]
                     LAYERED => {
                         let (number, rest) = rest.split_first_chunk().ok_or(MalformedKey)?;
-                        let (path, id) = Path::split(rest)?;
+                        let (path, id) = PoaPath::split(rest)?;
                         Ok(Self::Layered { boot, number: u32::from_be_bytes(*number), path, id })
                     }
                     _ => Err(MalformedKey),
@@ -188,7 +190,7 @@ impl<'a> Key<'a> {
             parts.iter().for_each(|part| bytes.extend_from_slice(part));
         };
         match self {
-            Self::Active { boot, place } => put(&[&MAGIC, &[ACTIVE], boot, &place.to_bytes()]),
+            Self::Active { boot, slot } => put(&[&MAGIC, &[ACTIVE], boot, &slot.to_bytes()]),
             Self::Transient { boot, poa, id } => put(&[&MAGIC, &[TRANSIENT], boot, &poa.to_bytes(), id]),
             Self::Persistent { path, id } => put(&[&MAGIC, &[PERSISTENT], &path.len_bytes(), path.0, id]),
             #[cfg(feature = "experiments")]
@@ -199,10 +201,10 @@ impl<'a> Key<'a> {
             Self::Plain(id) if is_reserved(id) => return Err(KeyError::Reserved),
             Self::Plain(id) => put(&[id]),
         }
-        if bytes.len() > MAX_KEY_SIZE { Err(KeyError::TooLong(bytes.len())) } else { Ok(bytes) }
+        if bytes.len() > MAX_KEY_BYTES { Err(KeyError::TooLong(bytes.len())) } else { Ok(bytes) }
     }
 
-    /// Returns the offset of the object's id, before which the keys of all objects of a POA are the same.
+    /// Returns the offset of the object's id. The bytes before it are the same for all objects of a POA.
     #[inline]
     #[must_use]
     pub fn id_offset(&self) -> usize {
@@ -218,7 +220,7 @@ impl<'a> Key<'a> {
 
     /// Returns the path of the object's POA, or `None` for the forms that do not contain it.
     #[must_use]
-    pub fn path(&self) -> Option<Path<'a>> {
+    pub fn path(&self) -> Option<PoaPath<'a>> {
         match *self {
             Self::Persistent { path, .. } => Some(path),
             #[cfg(feature = "experiments")]
@@ -231,7 +233,7 @@ impl<'a> Key<'a> {
     #[must_use]
     pub fn object_id(&self) -> ObjectId {
         match self {
-            Self::Active { place, .. } => place.to_bytes().into(),
+            Self::Active { slot, .. } => slot.to_bytes().into(),
             Self::Transient { id, .. } | Self::Persistent { id, .. } | Self::Plain(id) => (*id).into(),
             #[cfg(feature = "experiments")]
             Self::Layered { id, .. } => (*id).into(),
@@ -245,7 +247,7 @@ pub fn is_reserved(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC)
 }
 
-impl Place {
+impl SlotId {
     /// Decodes index and generation, each big-endian.
     #[inline]
     #[must_use]
@@ -262,11 +264,11 @@ impl Place {
     }
 }
 
-impl<'a> Path<'a> {
+impl<'a> PoaPath<'a> {
     /// Returns the names, the child of the RootPOA first. All names are validated before this returns.
     ///
     /// # Errors
-    /// A name is truncated, empty or not UTF-8, or there are more than [`MAX_DEPTH`] names.
+    /// A name is truncated, empty or not UTF-8, or there are more than [`MAX_POA_DEPTH`] names.
     pub fn names(self) -> Result<impl Iterator<Item = &'a str> + Clone, MalformedKey> {
         let mut rest = self.0;
         let mut names = 0;
@@ -274,7 +276,7 @@ impl<'a> Path<'a> {
             (_, rest) = first_name(rest).ok_or(MalformedKey)?;
             names += 1;
         }
-        if names > MAX_DEPTH {
+        if names > MAX_POA_DEPTH {
             return Err(MalformedKey);
         }
         let mut rest = self.0;
@@ -300,8 +302,8 @@ impl<'a> Path<'a> {
     }
 
     fn len_bytes(self) -> [u8; 2] {
-        // The length fits: 255 names of at most 256 encoded bytes are less than 65,536 bytes, and so is a
-        // path that was parsed.
+        // The length fits: 255 names of at most 256 encoded bytes have less than 65,536 bytes. A parsed path
+        // has a length of two bytes, too.
         u16::try_from(self.0.len()).unwrap_or(u16::MAX).to_be_bytes()
     }
 }
@@ -312,7 +314,7 @@ fn first_name(bytes: &[u8]) -> Option<(&str, &[u8])> {
     if name.is_empty() { None } else { Some((str::from_utf8(name).ok()?, rest)) }
 }
 
-impl PathBuf {
+impl PoaPathBuf {
     /// Returns the path of the child with this name.
     ///
     /// # Errors
@@ -323,7 +325,7 @@ impl PathBuf {
             Ok(len) => len,
             Err(_) => return Err(NameError::TooLong(name.len())),
         };
-        if self.as_path().names().map_or(MAX_DEPTH, Iterator::count) >= MAX_DEPTH {
+        if self.as_path().names().map_or(MAX_POA_DEPTH, Iterator::count) >= MAX_POA_DEPTH {
             return Err(NameError::TooDeep);
         }
         Ok(Self([&*self.0, &[len], name.as_bytes()].concat().into_boxed_slice()))
@@ -331,22 +333,22 @@ impl PathBuf {
 
     /// Returns the path as encoded in a key.
     #[must_use]
-    pub fn as_path(&self) -> Path<'_> {
-        Path(&self.0)
+    pub fn as_path(&self) -> PoaPath<'_> {
+        PoaPath(&self.0)
     }
 }
 
-impl fmt::Debug for PathBuf {
+impl fmt::Debug for PoaPathBuf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_path().fmt(f)
     }
 }
 
-impl fmt::Debug for Path<'_> {
+impl fmt::Debug for PoaPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.names() {
             Ok(names) => f.debug_list().entries(names).finish(),
-            Err(MalformedKey) => write!(f, "Path({})", self.0.escape_ascii()),
+            Err(MalformedKey) => write!(f, "PoaPath({})", self.0.escape_ascii()),
         }
     }
 }
@@ -359,7 +361,7 @@ pub enum SystemId {
     /// An id of a PERSISTENT POA, which no other run of the program generates.
     Stamped {
         /// The run that generated the id.
-        boot: Boot,
+        boot: BootId,
         /// The count within the run.
         count: u32,
     },
@@ -388,10 +390,10 @@ mod tests {
 
     use super::*;
 
-    const BOOT: Boot = [1, 2, 3, 4, 5, 6, 7, 8];
+    const BOOT: BootId = [1, 2, 3, 4, 5, 6, 7, 8];
 
-    fn path(names: &[&str]) -> PathBuf {
-        names.iter().fold(PathBuf::default(), |path, name| path.child(name).unwrap())
+    fn path(names: &[&str]) -> PoaPathBuf {
+        names.iter().fold(PoaPathBuf::default(), |path, name| path.child(name).unwrap())
     }
 
     fn hex(text: &str) -> Vec<u8> {
@@ -417,13 +419,13 @@ mod tests {
 
     #[test]
     fn other_forms_have_the_documented_encoding() {
-        let place = Place { index: 0x0a0b_0c0d, generation: 7 };
+        let slot = SlotId { index: 0x0a0b_0c0d, generation: 7 };
         #[cfg(feature = "experiments")]
         let two = path(&["a", "bc"]);
         for (key, bytes, id_offset) in [
-            (Key::Active { boot: BOOT, place }, "fb7a6f01 0102030405060708 0a0b0c0d 00000007", 12),
+            (Key::Active { boot: BOOT, slot }, "fb7a6f01 0102030405060708 0a0b0c0d 00000007", 12),
             (
-                Key::Transient { boot: BOOT, poa: place, id: b"x" },
+                Key::Transient { boot: BOOT, poa: slot, id: b"x" },
                 "fb7a6f02 0102030405060708 0a0b0c0d 00000007 78",
                 20,
             ),
@@ -482,30 +484,30 @@ mod tests {
 
     #[test]
     fn keys_have_at_most_64_kib() {
-        let most = vec![b'k'; MAX_KEY_SIZE];
+        let most = vec![b'k'; MAX_KEY_BYTES];
         assert_eq!(Key::Plain(&most).encode().as_deref(), Ok(&most[..]));
         assert_eq!(Key::parse(&most), Ok(Key::Plain(&most)));
-        let more = vec![b'k'; MAX_KEY_SIZE + 1];
-        assert_eq!(Key::Plain(&more).encode(), Err(KeyError::TooLong(MAX_KEY_SIZE + 1)));
+        let more = vec![b'k'; MAX_KEY_BYTES + 1];
+        assert_eq!(Key::Plain(&more).encode(), Err(KeyError::TooLong(MAX_KEY_BYTES + 1)));
         assert_eq!(Key::parse(&more), Err(MalformedKey));
     }
 
     #[test]
     fn length_and_number_of_names_are_bounded() {
-        let root = PathBuf::default();
+        let root = PoaPathBuf::default();
         assert_eq!(root.as_path().names().unwrap().count(), 0);
         assert_eq!(root.child(""), Err(NameError::Empty));
         assert_eq!(root.child(&"x".repeat(256)), Err(NameError::TooLong(256)));
         let longest = "x".repeat(255);
         let mut deep = root;
-        for depth in 1..=MAX_DEPTH {
+        for depth in 1..=MAX_POA_DEPTH {
             deep = deep.child(&longest).unwrap();
             assert_eq!(deep.as_path().names().unwrap().count(), depth);
         }
         assert_eq!(deep.child("one more"), Err(NameError::TooDeep));
         let key = Key::Persistent { path: deep.as_path(), id: b"an id" };
         let bytes = key.encode().unwrap();
-        assert!(bytes.len() <= MAX_KEY_SIZE);
+        assert!(bytes.len() <= MAX_KEY_BYTES);
         assert_eq!(Key::parse(&bytes), Ok(key));
     }
 
@@ -513,15 +515,15 @@ mod tests {
     fn malformed_path_is_an_error_before_the_first_name_is_returned() {
         for names in ["00", "0161 00", "0261", "0161 05 6262", "01ff", "02c3", &"0161".repeat(256)] {
             let names = hex(names);
-            assert!(Path(&names).names().is_err(), "{names:02x?}");
+            assert!(PoaPath(&names).names().is_err(), "{names:02x?}");
         }
         let names = hex("0161 026263");
-        assert_eq!(Path(&names).names().unwrap().collect::<Vec<_>>(), ["a", "bc"]);
+        assert_eq!(PoaPath(&names).names().unwrap().collect::<Vec<_>>(), ["a", "bc"]);
     }
 
-    fn names() -> impl Strategy<Value = PathBuf> {
+    fn names() -> impl Strategy<Value = PoaPathBuf> {
         prop::collection::vec("[a-zA-Z0-9 /ä€𝄞]{1,20}", 0..8).prop_map(|names| {
-            names.iter().fold(PathBuf::default(), |path, name| path.child(name).unwrap_or(path))
+            names.iter().fold(PoaPathBuf::default(), |path, name| path.child(name).unwrap_or(path))
         })
     }
 
@@ -551,7 +553,7 @@ mod tests {
                 if let Some(path) = path
                     && let Ok(names) = path.names()
                 {
-                    let again = names.fold(PathBuf::default(), |path, name| path.child(name).unwrap());
+                    let again = names.fold(PoaPathBuf::default(), |path, name| path.child(name).unwrap());
                     prop_assert_eq!(again.as_path(), path);
                 }
             }
@@ -560,16 +562,16 @@ mod tests {
         #[test]
         fn encoded_keys_parse_to_the_same_key(
             form in 0..5u8,
-            boot: Boot,
+            boot: BootId,
             index: u32,
             generation: u32,
             path in names(),
             id in prop::collection::vec(any::<u8>(), 0..64),
         ) {
-            let place = Place { index, generation };
+            let slot = SlotId { index, generation };
             let key = match form {
-                0 => Key::Active { boot, place },
-                1 => Key::Transient { boot, poa: place, id: &id },
+                0 => Key::Active { boot, slot },
+                1 => Key::Transient { boot, poa: slot, id: &id },
                 2 => Key::Persistent { path: path.as_path(), id: &id },
                 #[cfg(feature = "experiments")]
                 3 => Key::Layered { boot, number: index, path: path.as_path(), id: &id },

@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use giop_codec::exception::{SystemException, minor};
 
-const MAX_INLINE: usize = 22;
+const MAX_INLINE_BYTES: usize = 22;
 
 /// The id of an object within its POA: bytes that the program (`USER_ID`) or the POA (`SYSTEM_ID`) chose.
 ///
-/// An `ObjectId` has a size of 24 bytes. It stores an id of up to 22 bytes inline, and shares a longer one.
-/// No memory is allocated for ids that POAs choose, and for clones of any id. Ids compare and sort like their
-/// bytes. `Display` shows ASCII characters as they are and other bytes as `\xHH`.
+/// An `ObjectId` has a size of 24 bytes. It stores an id of up to 22 bytes inline, and its clones share a
+/// longer id. No memory is allocated for ids that POAs choose, or for clones. Ids compare and sort like their
+/// bytes. `Display` shows printable ASCII characters as they are, except quotes and backslashes, and escapes
+/// all other bytes, for example as `\xHH`.
 ///
 /// Source clause: "The Object Adapter / Abstract Model Description / Object ID" (`PortableServer::ObjectId`).
 ///
@@ -32,7 +33,7 @@ pub struct ObjectId(Repr);
 
 #[derive(Clone)]
 enum Repr {
-    Inline { len: u8, bytes: [u8; MAX_INLINE] },
+    Inline { len: u8, bytes: [u8; MAX_INLINE_BYTES] },
     Shared(Arc<[u8]>),
 }
 
@@ -65,7 +66,7 @@ impl ObjectId {
 
 impl From<&[u8]> for ObjectId {
     fn from(bytes: &[u8]) -> Self {
-        let mut inline = [0; MAX_INLINE];
+        let mut inline = [0; MAX_INLINE_BYTES];
         match (inline.get_mut(..bytes.len()), u8::try_from(bytes.len())) {
             (Some(target), Ok(len)) => {
                 target.copy_from_slice(bytes);
@@ -108,7 +109,7 @@ impl Borrow<[u8]> for ObjectId {
 
 impl Default for ObjectId {
     fn default() -> Self {
-        Self(Repr::Inline { len: 0, bytes: [0; MAX_INLINE] })
+        Self(Repr::Inline { len: 0, bytes: [0; MAX_INLINE_BYTES] })
     }
 }
 

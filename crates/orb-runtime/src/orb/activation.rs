@@ -25,14 +25,14 @@ pub enum ActivateError {
     /// The root POA is destroyed.
     #[error("the root POA is destroyed")]
     Destroyed,
-    /// The ORB has shut down.
-    #[error("the ORB is shutting down")]
+    /// The shutdown of the ORB has begun.
+    #[error("the ORB is shutting down or has shut down")]
     Closed,
 }
 
 /// Options for activating a servant: `orb.activation().named("x").blocking().activate(servant)`.
 #[derive(Debug, Clone)]
-#[must_use = "it does nothing until `activate`"]
+#[must_use = "no servant is activated until `activate` is called"]
 pub struct Activation {
     core: Arc<Shared>,
     name: Option<Vec<u8>>,
@@ -50,12 +50,12 @@ impl Orb {
         self.activation().activate(servant)
     }
 
-    /// Activates a servant under a plain key. The URL `corbaloc::HOST:PORT/NAME` designates the object, also
-    /// after a restart of the server.
+    /// Activates a servant with `name` as the object key. The URL `corbaloc::HOST:PORT/NAME` designates the
+    /// object, even after a restart of the server.
     ///
     /// # Errors
     /// [`ActivateError::KeyInUse`] if the name is taken, [`ActivateError::ReservedKey`] if it has the prefix
-    /// of generated keys.
+    /// of generated keys, [`ActivateError::Closed`] after the shutdown has begun.
     pub fn activate_named<R: Serves<S>, S>(
         &self,
         name: impl AsRef<[u8]>,
@@ -65,11 +65,11 @@ impl Orb {
     }
 
     /// Forwards calls of `corbaloc::HOST:PORT/NAME` to another object, for example in another process.
-    /// LocateRequests are answered with the reference of that object. Returns the reference with the plain
-    /// key. To end the forwarding, pass it to [`deactivate`](Self::deactivate).
+    /// LocateRequests are answered with the reference of that object. Returns the reference whose key is the
+    /// name. To end the forwarding, pass it to [`deactivate`](Self::deactivate).
     ///
     /// # Errors
-    /// The same as those of [`activate_named`](Self::activate_named).
+    /// The same as for [`activate_named`](Self::activate_named).
     ///
     /// Source clause: "Object Location" (`LOCATION_FORWARD`, `OBJECT_FORWARD`).
     pub fn forward_named(
@@ -78,7 +78,7 @@ impl Orb {
         forward: ForwardRequest,
     ) -> Result<ObjectRef, ActivateError> {
         let type_id = forward.to.as_ref().map(|ior| ior.type_id.clone()).unwrap_or_default();
-        let entry = self.activation().named(name).enter(Arc::new(Forwarder(forward)))?;
+        let entry = self.activation().named(name).activate_skeleton(Arc::new(Forwarder(forward)))?;
         Ok(ObjectRef::own_with_key(&self.core, &type_id, ObjectKey::from(entry.key()), Some(entry)))
     }
 
@@ -93,8 +93,8 @@ impl Orb {
         reference.as_object().active_entry().is_some_and(|entry| self.core.deactivate(&entry, false))
     }
 
-    /// Deactivates the object like [`deactivate`](Self::deactivate), then waits until all requests of the
-    /// object have ended.
+    /// Deactivates the object and returns the same as [`deactivate`](Self::deactivate), but first waits until
+    /// all requests of the object have ended. Waits even if the object was already deactivated.
     ///
     /// # Cancel safety
     /// If the future is dropped, the object stays deactivated.
@@ -108,7 +108,7 @@ impl Orb {
 }
 
 impl Activation {
-    /// Activates the servant under a plain key.
+    /// Uses this name as the object key, like [`Orb::activate_named`].
     pub fn named(mut self, name: impl AsRef<[u8]>) -> Self {
         self.name = Some(name.as_ref().to_vec());
         self
@@ -135,7 +135,7 @@ impl Activation {
     /// Activates the servant.
     ///
     /// # Errors
-    /// [`ActivateError`] if the key is in use or the ORB has shut down.
+    /// The same as for [`Orb::activate`], or with a name for [`Orb::activate_named`].
     pub fn activate<R: Serves<S>, S>(self, servant: S) -> Result<R, ActivateError> {
         self.activate_erased(Servant::of::<R, S>(servant)).map(R::from_object)
     }
@@ -147,11 +147,11 @@ impl Activation {
         self.mode.spawned |= spawned;
         self.mode.concurrent |= concurrent;
         let core = Arc::clone(&self.core);
-        let entry = self.enter(servant.skeleton)?;
+        let entry = self.activate_skeleton(servant.skeleton)?;
         Ok(ObjectRef::local(&core, &entry, entry.key()))
     }
 
-    fn enter(self, skeleton: Arc<dyn Skeleton>) -> Result<Arc<ActiveObject>, ActivateError> {
+    fn activate_skeleton(self, skeleton: Arc<dyn Skeleton>) -> Result<Arc<ActiveObject>, ActivateError> {
         if self.core.closing.has_begun() {
             return Err(ActivateError::Closed);
         }

@@ -7,7 +7,7 @@ use giop_codec::code_set::CodeSetId;
 use crate::orb::builder::OrbBuilder;
 use crate::orb::{Orb, args_endpoints};
 
-/// An error in an `-ORB` argument or a `ZORB_` variable.
+/// An error in an `-ORB` argument, a `ZORB_` variable or the configuration file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArgsError {
@@ -17,7 +17,7 @@ pub enum ArgsError {
     /// The value of an option is invalid.
     #[error("{name} {value}: {reason}")]
     Value {
-        /// The option.
+        /// The option, with `-ORB`, even if a variable or the file has set it.
         name: String,
         /// The value.
         value: String,
@@ -55,28 +55,28 @@ impl Orb {
     /// Returns a builder that is configured by the conventional options among the arguments, and the
     /// remaining arguments.
     ///
-    /// An option is also configured by a variable (`ZORB_INIT_REF`, `ZORB_DEFAULT_INIT_REF`, `ZORB_LISTEN`,
-    /// `ZORB_PUBLISH`, `ZORB_TIMEOUT_MS`, `ZORB_CONNECT_TIMEOUT_MS`), or by a configuration file.
-    /// `-ORBConfigFile` (omniORB's spelling is `-ORBconfigFile`) or the variable `ZORB_CONFIG` is the path of
-    /// the file. The lines of the file are `NAME = VALUE`, with names without `-ORB`. Arguments override
-    /// variables, and variables override the file. An option with several values is repeated on the command
-    /// line; in a variable, the values are separated by `;`.
+    /// Some options can also be set by environment variables (`ZORB_INIT_REF`, `ZORB_DEFAULT_INIT_REF`,
+    /// `ZORB_LISTEN`, `ZORB_PUBLISH`, `ZORB_TIMEOUT_MS`, `ZORB_CONNECT_TIMEOUT_MS`), and all options by a
+    /// configuration file. `-ORBConfigFile` (omniORB's spelling is `-ORBconfigFile`) or the variable
+    /// `ZORB_CONFIG` is the path of the file. The lines of the file are `NAME = VALUE`, with names without
+    /// `-ORB`. Arguments override variables, and variables override the file. An option with several values
+    /// is repeated on the command line; in a variable, the values are separated by `;`.
     ///
     /// Addresses are accepted in the forms of [`OrbBuilder::listen`] and [`OrbBuilder::publish`], and in
-    /// those of other ORBs:
+    /// the forms of other ORBs:
     ///
     /// * `-ORBendPoint` with `giop:tcp:HOST:PORT`, `giop:ssl:HOST:PORT` or `giop:unix:PATH`
     /// * `-ORBListenEndpoints` (also `-ORBEndpoint`) with
-    ///   `iiop://HOST:PORT/hostname_in_ior=NAME&portspan=PORTS`, several separated by semicolons, hosts by
-    ///   commas, and `1.2@` before a host
+    ///   `iiop://HOST:PORT/hostname_in_ior=NAME&portspan=PORTS`. Several endpoints are separated by
+    ///   semicolons, and several hosts of an endpoint by commas. `1.2@` may precede a host.
     /// * `-ORBendPointPublish` with `giop:tcp:HOST:PORT`, `giop:ssl:HOST:PORT`, `hostname`, `name`, `addr`,
-    ///   `ipv4` and `ipv6`, several separated by commas
+    ///   `ipv4` and `ipv6`. Several values are separated by commas.
     ///
     /// `-ORBdefaultWCharCodeSet` is [`OrbBuilder::assume_wchar_set`]: `UTF-16`, `UCS-2`, `UCS-4`, or a number
     /// such as `0x00010109`.
     ///
-    /// With the feature `tls`, there are also options for [`OrbBuilder::tls`]. The names of the first four
-    /// are those of omniORB. `Orb::tls` returns the resulting configuration, for example to reload the files:
+    /// With the feature `tls`, there are also options for [`OrbBuilder::tls`]. omniORB has the first four of
+    /// them, too. `Orb::tls` returns the resulting configuration, for example to reload the files:
     /// | option | value | variable |
     /// |---|---|---|
     /// | `-ORBsslCAFile` | the file with the certificates of trusted CAs | `ZORB_SSL_CA_FILE` |
@@ -93,8 +93,8 @@ impl Orb {
     /// `-ORBendPoint giop:ssl:HOST:PORT`.
     ///
     /// # Errors
-    /// [`ArgsError`] for an unknown `-ORB` option or an invalid value, and for TLS files that are missing or
-    /// invalid.
+    /// [`ArgsError`] for an unknown `-ORB` option, a missing or invalid value, and for a configuration file
+    /// or TLS files that are missing or invalid.
     pub fn from_args<I, S>(args: I) -> Result<(OrbBuilder, Vec<String>), ArgsError>
     where
         I: IntoIterator<Item = S>,
@@ -160,12 +160,12 @@ fn from_args(
     Ok((builder, rest))
 }
 
-/// omniORB uses the second spelling.
+/// Returns whether the option is the path of the configuration file. omniORB uses the second spelling.
 fn is_config_file(name: &str) -> bool {
     matches!(name, "ConfigFile" | "configFile")
 }
 
-/// Returns whether one option replaces the other, instead of adding to it.
+/// Returns whether values of the option `name` replace earlier ones of `other`, instead of adding to them.
 fn replaces(name: &str, other: &str) -> bool {
     let listen = |name| matches!(name, "ListenEndpoints" | "Endpoint" | "endPoint");
     listen(name) && listen(other) || matches!(name, "endPointPublish" | "sslCRLFile") && other == name
@@ -205,7 +205,7 @@ fn apply(builder: OrbBuilder, name: &str, value: &str) -> Result<OrbBuilder, Arg
         "traceLevel" => {
             let level: u32 = value.parse().map_err(|_| wrong("expected a level from 0 to 40"))?;
             #[cfg(feature = "trace-stderr")]
-            crate::trace::to_stderr(level);
+            crate::trace::log_to_stderr(level);
             #[cfg(not(feature = "trace-stderr"))]
             if level > 0 {
                 return Err(wrong(
@@ -232,8 +232,8 @@ fn parse_wchar_set(value: &str) -> Option<CodeSetId> {
 }
 
 /// Converts a value of omniORB's `-ORBendPointPublish` into an argument of [`OrbBuilder::publish`]:
-/// `hostname`, `addr`, `ipv4`, `ipv6`, `giop:tcp:HOST:PORT` and `giop:ssl:HOST:PORT`. Other values are
-/// returned unchanged.
+/// `hostname`, `name`, `addr`, `ipv4`, `ipv6`, `giop:tcp:HOST:PORT` and `giop:ssl:HOST:PORT`. Other values
+/// are returned unchanged.
 fn publish_template(rule: &str) -> String {
     match rule.trim() {
         "hostname" | "name" => "{hostname}".to_owned(),
@@ -341,7 +341,7 @@ mod tests {
             parse(&["-ORBendPoint", "giop:tcp:127.0.0.1:", "-ORBendPointPublish", rules], &[]).unwrap();
         let endpoints = builder.build().await.unwrap().endpoints();
         assert_eq!(endpoints[0], "public.example:8080");
-        assert!(endpoints[1].starts_with(crate::endpoint::this_machine()));
+        assert!(endpoints[1].starts_with(crate::endpoint::this_host_name()));
         assert!(endpoints[2].starts_with("h:") && endpoints.len() == 3);
         let (builder, _) =
             parse(&["-ORBListenEndpoints", "iiop://127.0.0.1:0/hostname_in_ior=nat"], &[]).unwrap();
@@ -393,7 +393,7 @@ mod tests {
         ] {
             let (builder, _) = parse(&args, &[]).unwrap();
             assert_eq!(
-                (builder.listen.endpoints, builder.listen.publish),
+                (builder.listen.endpoints, builder.listen.publish_templates),
                 (listens.into_iter().map(String::from).collect(), {
                     let publishes: Vec<&str> = publishes;
                     publishes.into_iter().map(String::from).collect()

@@ -2,12 +2,12 @@
 
 use crate::orb::builder::OrbBuilder;
 
-/// Adds endpoints in TAO's form, separated by semicolons: `iiop://[VERSION@]HOST[:PORT],…/OPTION=VALUE&…`,
-/// the same with `ssliop://`, and `uiop://PATH`. The error describes the fault.
+/// Adds endpoints in TAO's forms, separated by semicolons: `iiop://[VERSION@]HOST[:PORT],…/OPTION=VALUE&…`,
+/// the same with `ssliop://` in place of `iiop://`, and `uiop://PATH`. The error describes the fault.
 pub(crate) fn listen_tao(mut builder: OrbBuilder, value: &str) -> Result<OrbBuilder, String> {
     for endpoint in value.split(';').map(str::trim).filter(|endpoint| !endpoint.is_empty()) {
         let Some((protocol, rest)) = endpoint.split_once("://").filter(|(name, _)| *name != "uiop") else {
-            // Other forms are those of the builder, which reports errors in them.
+            // The builder parses all other forms, and reports errors in them.
             builder = builder.listen(endpoint);
             continue;
         };
@@ -22,7 +22,7 @@ pub(crate) fn listen_tao(mut builder: OrbBuilder, value: &str) -> Result<OrbBuil
                     })?;
                     builder
                 }
-                // This has no effect, because the address of an ended server can always be bound again.
+                // The option has no effect: an address can always be bound again after its server has ended.
                 Some(("reuse_addr", "0" | "1")) => builder,
                 _ => {
                     return Err(format!(
@@ -54,7 +54,7 @@ fn without_version(address: &str) -> Result<&str, String> {
     match address.split_once('@') {
         None | Some(("1.2", _)) => Ok(address.rsplit_once('@').map_or(address, |(_, address)| address)),
         Some((version, _)) => Err(format!(
-            "`{version}@`: references always have IIOP 1.2, which clients of earlier versions also support; omit the version"
+            "`{version}@`: references always have IIOP 1.2, which clients with earlier versions also accept; omit the version"
         )),
     }
 }
@@ -75,7 +75,9 @@ fn with_port(address: &str, span: u16) -> Result<String, String> {
     let last = match port.parse::<u16>() {
         Ok(first) if span > 1 && first > 0 => Some(first.saturating_add(span - 1)),
         _ if span > 1 => {
-            return Err(format!("`{address}` needs a port for portspan={span}: the first port of the range"));
+            return Err(format!(
+                "`{address}` needs a port, which is the first of the range of portspan={span}"
+            ));
         }
         _ => None,
     };

@@ -3,11 +3,11 @@
 use crate::orb::args::ArgsError;
 use crate::orb::builder::OrbBuilder;
 use crate::tls::{
-    ClientCertificates, Identity, Outgoing, RevocationCheck, RevocationList, ServerNames, Tls, Trust,
+    ClientCertificates, Identity, OutgoingTls, RevocationCheck, RevocationList, ServerNames, Tls, Trust,
 };
 
-/// Configures TLS from options, whose names are without `-ORB`. Returns the builder unchanged if there are no
-/// options.
+/// Configures TLS from options. Their names do not include `-ORB`. Returns the builder unchanged if there are
+/// no options.
 pub(crate) fn apply(builder: OrbBuilder, options: &[(String, String)]) -> Result<OrbBuilder, ArgsError> {
     if options.is_empty() {
         return Ok(builder);
@@ -43,9 +43,9 @@ pub(crate) fn apply(builder: OrbBuilder, options: &[(String, String)]) -> Result
             ("sslServerNames", "checked") => tls.server_names(ServerNames::Checked),
             ("sslServerNames", "unchecked") => tls.server_names(ServerNames::Unchecked),
             ("sslServerNames", _) => return Err(wrong("expected checked or unchecked")),
-            ("sslOutgoing", "preferred") => tls.outgoing(Outgoing::Preferred),
-            ("sslOutgoing", "required") => tls.outgoing(Outgoing::Required),
-            ("sslOutgoing", "where-required") => tls.outgoing(Outgoing::WhereRequired),
+            ("sslOutgoing", "preferred") => tls.outgoing(OutgoingTls::Preferred),
+            ("sslOutgoing", "required") => tls.outgoing(OutgoingTls::Required),
+            ("sslOutgoing", "where-required") => tls.outgoing(OutgoingTls::WhereRequired),
             ("sslOutgoing", _) => return Err(wrong("expected preferred, required or where-required")),
             (name, _) => return Err(ArgsError::Unknown(format!("-ORB{name}"))),
         };

@@ -20,16 +20,16 @@ use crate::endpoint::Endpoint;
 use crate::experiments::Demux;
 use crate::orb::Orb;
 use crate::poa::object_adapter::ObjectAdapter;
-use crate::runtime::{Extension, Extensions, Guard, Shared, SharedParams};
+use crate::runtime::{CloseGuard, Extension, Extensions, Shared, SharedParams};
 use crate::server::accept::Acceptor;
 #[cfg(feature = "csi")]
 use crate::server::listen::BoundSocket;
 use crate::server::listen::{ListenConfig, open};
 use crate::transport::{Peer, Transport};
 
-const DEFAULT_RECEIVE_MEMORY: usize = 256 << 20;
+const DEFAULT_RECEIVE_MEMORY_BYTES: usize = 256 << 20;
 
-/// Builds an [`Orb`]. The builder is not configured by environment variables, except by [`Orb::from_args`].
+/// Builds an [`Orb`]. Except for [`publish`](Self::publish), it does not read environment variables itself.
 ///
 /// ```
 /// # use orb_runtime::Orb;
@@ -39,16 +39,17 @@ const DEFAULT_RECEIVE_MEMORY: usize = 256 << 20;
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
-#[must_use = "a builder does nothing until `build`"]
+#[must_use = "a builder does nothing until `build` is called"]
 pub struct OrbBuilder {
     pub(crate) listen: ListenConfig,
     pub(crate) parts: Parts,
 }
 
+/// The configuration of an ORB without its listening sockets.
 #[derive(Debug)]
 pub(crate) struct Parts {
     starts_paused: bool,
-    max_receive_memory: usize,
+    max_receive_memory_bytes: usize,
     blocking_threads: usize,
     pub(crate) config: Config,
     #[cfg(feature = "csi")]
@@ -64,12 +65,12 @@ impl OrbBuilder {
             connection: ConnectionConfig {
                 socket_buffer: None,
                 max_version: Version::V1_2,
-                code_sets: Arc::new(CodeSetComponentInfo::zorb()),
+                code_sets: Arc::new(CodeSetComponentInfo::zorb_default()),
                 assumed_wide: CodeSetId::NONE,
                 invalid_text: InvalidText::Refuse,
                 wait_strategy: WaitStrategy::Park,
                 #[cfg(feature = "experiments")]
-                low_water: true,
+                adapts_low_water: true,
                 #[cfg(feature = "experiments")]
                 deposit: true,
                 fragment_size: None,
@@ -80,7 +81,7 @@ impl OrbBuilder {
                 connect_timeout: Duration::from_secs(10),
                 initial_references: HashMap::new(),
                 default_initial_url: None,
-                unix_sockets: true,
+                uses_unix_sockets: true,
                 offers_bidirectional: false,
                 memory_network: None,
             },
@@ -97,13 +98,13 @@ impl OrbBuilder {
             limits: Arc::new(Limits::default()),
             drain_timeout: Duration::from_secs(10),
             tls: None,
-            values: Factories::default(),
+            value_factories: Factories::default(),
         };
         Self {
             listen: ListenConfig::default(),
             parts: Parts {
                 starts_paused: false,
-                max_receive_memory: DEFAULT_RECEIVE_MEMORY,
+                max_receive_memory_bytes: DEFAULT_RECEIVE_MEMORY_BYTES,
                 blocking_threads: 64,
                 config,
                 #[cfg(feature = "csi")]
@@ -114,7 +115,8 @@ impl OrbBuilder {
         }
     }
 
-    /// Listens on an endpoint. Can be called several times. References contain all endpoints.
+    /// Listens on an endpoint. Can be called several times. References contain all endpoints, unless
+    /// [`publish`](Self::publish) replaces them.
     ///
     /// * `iiop://HOST:PORT`: TCP. Port 0 selects a free port, `FIRST-LAST` the first free port of a range.
     ///   IPv6 addresses are in brackets: `[::1]`.
@@ -147,7 +149,7 @@ impl OrbBuilder {
     /// `true`). A reference can contain the path of any socket. A process with more rights than the creators
     /// of its references, such as a process of root, should use `false`.
     pub fn unix_sockets(mut self, unix_sockets: bool) -> Self {
-        self.parts.config.client.unix_sockets = unix_sockets;
+        self.parts.config.client.uses_unix_sockets = unix_sockets;
         self
     }
 
@@ -174,11 +176,11 @@ impl OrbBuilder {
     /// [`build`](Self::build) logs a warning for each address that clients may be unable to reach:
     /// unspecified, loopback and link-local addresses, and names of containers.
     pub fn publish(mut self, address: impl Into<String>) -> Self {
-        self.listen.publish.push(address.into());
+        self.listen.publish_templates.push(address.into());
         self
     }
 
-    /// Holds requests until [`Orb::resume`] or [`Orb::run_until`]. Use this for servers with a fixed port.
+    /// Holds requests until a call of [`Orb::resume`] or [`Orb::run_until`], for servers with a fixed port.
     ///
     /// Clients remember the address of a server and call it as soon as it listens again after a restart. By
     /// default, a request that arrives before its object is active gets OBJECT_NOT_EXIST, which means that
@@ -248,7 +250,7 @@ impl OrbBuilder {
     ///   [`Limits::write_timeout`](crate::Limits::write_timeout) to receive its queue, at the rate of the
     ///   last seconds.
     pub fn max_receive_memory(mut self, bytes: usize) -> Self {
-        self.parts.max_receive_memory = bytes;
+        self.parts.max_receive_memory_bytes = bytes;
         self
     }
 
@@ -275,7 +277,7 @@ impl OrbBuilder {
         self
     }
 
-    /// Sets the maximum number of concurrent requests of `blocking` servants (default 64).
+    /// Sets the maximum number of concurrent requests of `blocking` servants (default 64, at least 1).
     pub fn blocking_threads(mut self, threads: usize) -> Self {
         self.parts.blocking_threads = threads.max(1);
         self
@@ -296,12 +298,14 @@ impl OrbBuilder {
         self
     }
 
-    /// Opens an HTTP endpoint that shows the state of the ORB. The address is a loopback address `HOST:PORT`,
-    /// such as `127.0.0.1:0`, where port 0 selects a free port ([`Orb::admin_address`]). By default there is
-    /// no endpoint.
+    /// Opens an HTTP endpoint that shows the state of the ORB. The address must be a loopback address
+    /// `HOST:PORT`, such as `127.0.0.1:0`, where port 0 selects a free port ([`Orb::admin_address`]). By
+    /// default there is no endpoint.
     ///
-    /// `/` is a page for browsers, `/metrics` has the metrics for Prometheus, `/status.json` the data of the
-    /// command `zorb top`, and `/health` and `/ready` return 200 or 503.
+    /// * `/` is a page for browsers.
+    /// * `/metrics` has the metrics for Prometheus.
+    /// * `/status.json` has the data of the command `zorb top`.
+    /// * `/health` and `/ready` return the HTTP status 200 or 503.
     ///
     /// The endpoint is read-only and has no authentication: any process that can connect sees names of
     /// operations and addresses of peers. A request is refused unless its `Host` is an IP address or
@@ -345,7 +349,7 @@ impl OrbBuilder {
     /// work on a slow network. `false` is for benchmarks.
     #[cfg(feature = "experiments")]
     pub fn receive_low_water_mark(mut self, low_water: bool) -> Self {
-        self.parts.config.connection.low_water = low_water;
+        self.parts.config.connection.adapts_low_water = low_water;
         self
     }
 
@@ -376,8 +380,8 @@ impl OrbBuilder {
     ///
     /// Other messages are sent between the fragments of a large one, so that small calls of the same
     /// connection do not wait for it. Fragments of 64 KiB or more cost little. Nothing is sent between the
-    /// fragments of a oneway, because later requests must not overtake it. Not fragmented are calls with a
-    /// `@stream` argument that is read from a source, and messages to peers of GIOP 1.0 and 1.1. JacORB
+    /// fragments of a oneway, because later requests must not overtake it. Calls with a `@stream` argument
+    /// that is read from a source, and messages to peers of GIOP 1.0 and 1.1, are not fragmented. JacORB
     /// receives fragments, but does not send them. Messages to GlassFish are always sent in fragments of at
     /// most 64 KiB.
     ///
@@ -388,15 +392,15 @@ impl OrbBuilder {
     }
 
     /// Offers bidirectional GIOP 1.2: servers may call objects of this ORB over the connections that this ORB
-    /// opens. Callbacks then need no listening port and pass firewalls and address translation. An ORB that
-    /// does not listen then has references as well. They contain a placeholder address (`ff10::…`, multicast
-    /// of a reserved scope), and are usable only by servers that call back over the connection.
+    /// opens. Callbacks then need no listening port and pass firewalls and address translation. References
+    /// of an ORB that does not listen then contain a placeholder address (`ff10::…`, multicast of a reserved
+    /// scope). Only servers that call back over the connection can use them.
     ///
-    /// The server decides whether it calls back: zorb by
-    /// [`accept_bidirectional`](Self::accept_bidirectional), omniORB and JacORB by their policies and
-    /// options. Such a server may call any object of this ORB whose key it knows. The connections stay open
-    /// while they are idle, unless [`Limits::idle_timeout`] is set. After a connection has ended, the server
-    /// cannot call back until this ORB calls it again.
+    /// The server decides whether it calls back. [`accept_bidirectional`](Self::accept_bidirectional)
+    /// configures this in zorb, and policies and options configure it in omniORB and JacORB. Such a server
+    /// may call any object of this ORB whose key it knows. The connections stay open while they are idle,
+    /// unless [`Limits::idle_timeout`] is set. After a connection has ended, the server cannot call back
+    /// until this ORB calls it again.
     ///
     /// Replies are read by the task of the connection instead of the caller, so calls take slightly longer.
     #[doc(alias = "BiDirPolicy")]
@@ -409,10 +413,10 @@ impl OrbBuilder {
     /// client offers this and `rule` allows it. The rule gets the client, and the host and port in the
     /// references to its objects. By default, such objects are called over a new connection to their address.
     ///
-    /// A client can announce any address, including that of another process, and then receives the calls for
-    /// objects of that process. Therefore allow only addresses that belong to the client, or all addresses if
-    /// all clients are trusted. An address that belongs to an open connection cannot be announced over
-    /// another one.
+    /// A client can announce any address, even the address of another process, and then receives the calls
+    /// for objects of that process. Therefore allow only addresses that belong to the client, or all
+    /// addresses if all clients are trusted. An address that belongs to an open connection cannot be
+    /// announced over another one.
     ///
     /// A connection with an announced address stays open while it is idle, unless [`Limits::idle_timeout`] is
     /// set. The operating system checks once a minute that the client's machine is reachable (TCP keepalive).
@@ -452,7 +456,7 @@ impl OrbBuilder {
     /// expected, if the type allows truncation. Otherwise the message is refused with `MARSHAL` minor OMG 1.
     /// A type that an operation itself expects needs no registration.
     pub fn register_value_type<V: ValueType>(mut self) -> Self {
-        self.parts.config.values.register::<V>();
+        self.parts.config.value_factories.register::<V>();
         self
     }
 
@@ -483,7 +487,7 @@ impl OrbBuilder {
     /// [`BuildError`], for example if an address is malformed or in use, or a code set is not supported.
     ///
     /// # Cancel safety
-    /// Dropping the future opens nothing.
+    /// Dropping the future before it is complete leaves nothing open.
     pub async fn build(mut self) -> Result<Orb, BuildError> {
         self.parts.config.check_code_sets()?;
         let listeners = self.listen.bind(&self.parts.config)?;
@@ -503,8 +507,8 @@ impl OrbBuilder {
             Some(config) => Some(config.open()?),
             None => None,
         };
-        let (endpoints, sockets) = open(listeners, &self.listen.publish)?;
-        let core = self.parts.core(endpoints);
+        let (endpoints, sockets) = open(listeners, &self.listen.publish_templates)?;
+        let core = self.parts.build_core(endpoints);
         for socket in sockets {
             Acceptor::new(&core, socket).spawn();
         }
@@ -528,7 +532,8 @@ fn new_boot_id() -> [u8; 8] {
 }
 
 impl Parts {
-    pub(crate) fn core(self, mut endpoints: Vec<Endpoint>) -> Arc<Shared> {
+    /// Creates the state of the ORB, with these endpoints in its references. Opens no sockets.
+    pub(crate) fn build_core(self, mut endpoints: Vec<Endpoint>) -> Arc<Shared> {
         let boot = new_boot_id();
         if self.config.client.offers_bidirectional
             && !endpoints.iter().any(|one| matches!(one, Endpoint::Iiop { .. } | Endpoint::Ssl { .. }))
@@ -548,8 +553,8 @@ impl Parts {
             propagator: self.propagator.map(Extension::new).unwrap_or_default(),
             ..Extensions::default()
         };
-        let Self { starts_paused: hold, max_receive_memory: pool, config, .. } = self;
-        let core = Shared::new(SharedParams { config, extensions, endpoints, pool, hold });
+        let Self { starts_paused, max_receive_memory_bytes: pool_bytes, config, .. } = self;
+        let core = Shared::new(SharedParams { config, extensions, endpoints, pool_bytes, starts_paused });
         #[cfg(feature = "admin")]
         core.start_counting();
         core
@@ -559,7 +564,7 @@ impl Parts {
 impl Shared {
     /// Returns the first handle. The ORB closes when the last clone of the handle is dropped.
     pub(crate) fn open(self: Arc<Self>) -> Orb {
-        let guard = Arc::new(Guard(Arc::downgrade(&self)));
+        let guard = Arc::new(CloseGuard(Arc::downgrade(&self)));
         *self.guard.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::downgrade(&guard);
         Orb { core: self, _guard: Some(guard) }
     }

@@ -65,7 +65,7 @@ impl Config {
     pub(crate) fn check_code_sets(&self) -> Result<(), BuildError> {
         let assumed = Some(self.connection.assumed_wide);
         let assumed = assumed.filter(|id| *id != CodeSetId::NONE && WCharSet::from_id(*id).is_none());
-        let unsupported = self.connection.code_sets.unsupported().or(assumed);
+        let unsupported = self.connection.code_sets.first_unsupported().or(assumed);
         unsupported.map_or(Ok(()), |id| Err(BuildError::CodeSet(id)))
     }
 

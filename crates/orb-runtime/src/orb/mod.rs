@@ -27,7 +27,7 @@ pub use shutdown::ShutdownReport;
 
 use crate::poa::manager::{ManagerCore, PoaManager, PoaManagerState};
 use crate::poa::{ManagerAlreadyExists, Poa};
-use crate::runtime::{Guard, Shared};
+use crate::runtime::{CloseGuard, Shared};
 use crate::servant::Request;
 use crate::transport::TransportStats;
 
@@ -41,12 +41,12 @@ use crate::transport::TransportStats;
 #[derive(Clone)]
 pub struct Orb {
     pub(crate) core: Arc<Shared>,
-    /// `None` in the handle that a servant gets, so that it does not keep the ORB open.
-    pub(crate) _guard: Option<Arc<Guard>>,
+    /// Keeps the ORB open. `None` in a handle that was created after the ORB had closed.
+    pub(crate) _guard: Option<Arc<CloseGuard>>,
 }
 
 impl Orb {
-    /// Returns a builder with the defaults of a client.
+    /// Returns a builder with the default configuration, in which the ORB does not listen.
     pub fn builder() -> OrbBuilder {
         OrbBuilder::new()
     }
@@ -61,8 +61,8 @@ impl Orb {
     }
 
     /// Returns the addresses in the references of this ORB, as `host:port`, `ssliop://host:port` and
-    /// `uiop://PATH`. These are the addresses of [`OrbBuilder::publish`], or otherwise those of
-    /// [`OrbBuilder::listen`], in the order of the calls.
+    /// `uiop://PATH`. These are the addresses of [`OrbBuilder::publish`], or if there are none, the addresses
+    /// of [`OrbBuilder::listen`], in the order of the calls.
     #[must_use]
     pub fn endpoints(&self) -> Vec<String> {
         let published = self.core.endpoints.iter().filter(|endpoint| !endpoint.is_placeholder());
@@ -70,15 +70,17 @@ impl Orb {
     }
 
     /// Returns the root POA, which also has the objects of [`activate`](Self::activate). Its manager,
-    /// `RootPOAManager`, is active.
+    /// `RootPOAManager`, is initially active.
     #[doc(alias = "resolve_initial_references")]
     #[must_use]
     pub fn root_poa(&self) -> Poa {
         Poa::new(Arc::clone(self.core().adapter().root()), self.core())
     }
 
-    /// Creates a POA manager in the holding state, unless a manager has this id. Pass it to the builders of
-    /// the POAs that it is to manage.
+    /// Creates a POA manager in the holding state. Pass it to the builders of the POAs that it is to manage.
+    ///
+    /// # Errors
+    /// A manager with this id exists.
     #[doc(alias = "create_POAManager")]
     pub fn create_poa_manager(&self, id: &str) -> Result<PoaManager, ManagerAlreadyExists> {
         let orb = self.core();
@@ -110,7 +112,7 @@ impl Orb {
         all.into_iter().map(|core| PoaManager::new(core, Arc::clone(orb))).collect()
     }
 
-    /// Returns the TLS configuration, which was set by `OrbBuilder::tls` or [`from_args`](Self::from_args).
+    /// Returns the TLS configuration, if `OrbBuilder::tls` or [`from_args`](Self::from_args) has set one.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(&self) -> Option<&crate::tls::Tls> {
@@ -126,7 +128,7 @@ impl Orb {
     /// Returns the number of open connections, in both directions.
     #[must_use]
     pub fn open_connections(&self) -> usize {
-        self.core.links.lock().len()
+        self.core.connections.lock().len()
     }
 
     /// Returns the number of oneways that failed in their servants. Their callers receive no error.

@@ -17,8 +17,8 @@ use crate::runtime::Shared;
 impl Orb {
     /// Resolves a text to a reference: `IOR:...`, `corbaloc:...`, `corbaname:...` or `file:...`.
     ///
-    /// If the text does not contain the interface of the object, the object is asked whether it has the
-    /// interface. A `corbaloc:` URL never contains an interface.
+    /// If the text does not contain the interface of the object, the server is asked whether the object has
+    /// the interface of `R`. A `corbaloc:` URL never contains an interface.
     ///
     /// # Errors
     /// [`ResolveError`] describes the problem. For malformed texts, it contains the position of the fault.
@@ -35,7 +35,7 @@ impl Orb {
     /// calls raise BAD_OPERATION.
     ///
     /// # Errors
-    /// Those of [`resolve`](Self::resolve).
+    /// The same as for [`resolve`](Self::resolve), but the interface is not checked.
     pub async fn resolve_unchecked<R: Reference>(&self, text: &str) -> Result<R, ResolveError> {
         Ok(R::from_object(resolve_text(self.core(), text.to_owned(), 0).await?))
     }
@@ -50,7 +50,7 @@ impl Orb {
     /// appended to the URL of `-ORBDefaultInitRef`.
     ///
     /// # Errors
-    /// Those of [`resolve`](Self::resolve), and [`ResolveError::InvalidName`].
+    /// The same as for [`resolve`](Self::resolve), and [`ResolveError::InvalidName`] for an unknown name.
     #[doc(alias = "resolve_initial_references")]
     pub async fn initial<R: Reference>(&self, name: &str) -> Result<R, ResolveError> {
         let url = initial_url(self.core(), name)?;
@@ -116,12 +116,12 @@ async fn resolve_corbaloc(
         url => {
             let ior = url.to_ior()?;
             let address = text.split_once('/').map_or(text, |(address, _)| address);
-            let unversioned = !address.contains('@');
-            // A reference from a server of GIOP 1.0 would have no useful additional information.
-            let asks =
-                unversioned || ior.iiop_profile().is_some_and(|profile| profile.version > Version::V1_0);
-            let url = if unversioned { UrlVersion::Unversioned } else { UrlVersion::Versioned };
-            Ok(if asks { ObjectRef::of_url(orb, ior, url) } else { ObjectRef::new(orb, ior) })
+            let is_unversioned = !address.contains('@');
+            // The server's own reference to the object has more data than the URL, except in GIOP 1.0.
+            let asks_server =
+                is_unversioned || ior.iiop_profile().is_some_and(|profile| profile.version > Version::V1_0);
+            let url = if is_unversioned { UrlVersion::Unversioned } else { UrlVersion::Versioned };
+            Ok(if asks_server { ObjectRef::of_url(orb, ior, url) } else { ObjectRef::new(orb, ior) })
         }
     }
 }

@@ -19,7 +19,7 @@ impl OrbBuilder {
 
     /// Sets the credentials for servers whose references request a login or accept an asserted identity: see
     /// [`csi`](crate::csi). By default there are no credentials.
-    /// [`Reference::with_credentials`](crate::Reference::with_credentials) sets those of one reference.
+    /// [`Reference::with_credentials`](crate::Reference::with_credentials) sets other ones for a reference.
     pub fn credentials(mut self, credentials: Credentials) -> Self {
         self.parts.security.credentials = Some(credentials);
         self

@@ -10,7 +10,7 @@ use giop_proto::{CloseReason, later};
 use crate::connection::now;
 use crate::orb::Orb;
 use crate::poa::manager::check_deadlock;
-use crate::runtime::{Guard, Shared};
+use crate::runtime::{CloseGuard, Shared};
 
 /// How long the shutdown waits for the tasks of aborted connections.
 const ABORT_TIMEOUT: Duration = Duration::from_millis(200);
@@ -38,11 +38,11 @@ impl Orb {
     /// [`ThreadModel::Main`](crate::poa::ThreadModel::Main) run in the task that awaits this method.
     ///
     /// # Errors
-    /// Those of `end`, such as the errors of [`signal::shutdown`](crate::signal::shutdown).
+    /// The error of `end`, such as [`signal::shutdown`](crate::signal::shutdown). The ORB then keeps running.
     ///
     /// # Cancel safety
-    /// If the future is dropped before `end` is ready, the ORB continues to serve. Afterwards, the same
-    /// applies as for [`shutdown`](Self::shutdown).
+    /// If the future is dropped before `end` is ready, the ORB continues to serve. If it is dropped later,
+    /// the same applies as for [`shutdown`](Self::shutdown).
     pub async fn run_until<E>(&self, end: impl Future<Output = Result<(), E>>) -> Result<ShutdownReport, E> {
         self.resume();
         let main = &self.core.adapter().main_thread;
@@ -64,8 +64,8 @@ impl Orb {
     /// among them.
     ///
     /// Servants may make calls until they finish. Other calls get `BAD_INV_ORDER`. When the future completes,
-    /// the threads of `Transport::IoUringThreads` have ended. The ORB waits at most 2 s for a thread that a
-    /// servant blocks.
+    /// the threads of `Transport::IoUringThreads` have ended, except those that servants have blocked for
+    /// over 2 s.
     ///
     /// # Cancel safety
     /// If the future is dropped, the shutdown continues in the connections' tasks, but connections are not
@@ -82,7 +82,7 @@ impl Shared {
         // Stop listening before connections are closed, so that a client that reconnects is refused.
         self.tasks.listening.close();
         let _ = tokio::time::timeout_at(until, self.tasks.listening.wait()).await;
-        let links = self.links.open();
+        let links = self.connections.open();
         let connections = links.len();
         // Consume `links`, because a socket stays open while its connection is referenced, and the peer may
         // wait for the end of the stream.
@@ -93,12 +93,12 @@ impl Shared {
         self.tasks.serving.close();
         let served = tokio::time::timeout_at(until, self.tasks.serving.wait()).await.is_ok();
         self.closing.end_serving();
-        for link in self.links.open() {
+        for link in self.connections.open() {
             link.close();
         }
         self.tasks.other.close();
         let drained = served && tokio::time::timeout_at(until, self.tasks.other.wait()).await.is_ok();
-        let left = if drained { Vec::new() } else { self.links.open() };
+        let left = if drained { Vec::new() } else { self.connections.open() };
         for link in &left {
             link.abort(CloseReason::Local);
         }
@@ -128,34 +128,34 @@ impl Shared {
         }
         self.adapter().main_thread.drop_requests();
         #[cfg(feature = "trace-stderr")]
-        crate::trace::flushed().await;
+        crate::trace::flush_stderr().await;
         let discarded_oneways = self.counters.discarded_oneways.load(Ordering::Relaxed);
         if discarded_oneways > 0 {
-            tracing::warn!(target: "zorb", discarded_oneways, "oneways that were held have not been executed");
+            tracing::warn!(target: "zorb", discarded_oneways, "held oneways were not executed");
         }
         ShutdownReport { connections, aborted_connections, discarded_oneways }
     }
 }
 
-impl Drop for Guard {
+impl Drop for CloseGuard {
     fn drop(&mut self) {
         let Some(core) = self.0.upgrade() else { return };
         // `drop` cannot wait. A connection that is being opened is closed as soon as it is open.
         core.closing.end_serving();
         if core.begin_closing() {
-            let links = core.links.open();
+            let links = core.connections.open();
             if !links.is_empty() {
                 tracing::info!(
                     target: "zorb",
                     connections = links.len(),
-                    "the last Orb was dropped, and its connections are aborted; call `shutdown().await` to drain them"
+                    "the last Orb was dropped, and its connections are aborted; call `shutdown().await` before, to drain them"
                 );
             }
             for link in links {
                 link.abort(CloseReason::Local);
             }
             if let Some(threads) = core.sockets.started_threads() {
-                // Running servants may finish, as in a runtime of the program.
+                // Running servants may finish within the drain timeout, as they could in another runtime.
                 threads.stop(core.config.drain_timeout);
             }
         }

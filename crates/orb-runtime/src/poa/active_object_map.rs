@@ -8,7 +8,7 @@ use papaya::Guard;
 
 use crate::servant::active_object::ActiveObject;
 
-/// A concurrent hash map from ids to objects. It stores no ids: each object's key contains its id.
+/// A concurrent hash map from ids to objects. It stores no ids, because each object's key contains its id.
 #[derive(Default)]
 pub(crate) struct ObjectMap {
     by_id: papaya::HashMap<KeyedById, ()>,

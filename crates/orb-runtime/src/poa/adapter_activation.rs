@@ -12,7 +12,7 @@ use crate::poa::core::ChildInitGuard;
 use crate::poa::error::PoaError;
 use crate::poa::handle::Poa;
 use crate::poa::lookup::no_such_poa;
-use crate::poa::step_queue::{RunningStep, Steps, is_step_of};
+use crate::poa::step_queue::{RunningStep, StepTable, is_step_of};
 use crate::runtime::Shared;
 use crate::servant::Refusal;
 use crate::servant::poa_gate::PoaGate;
@@ -29,8 +29,8 @@ use crate::servant::request::panicked;
 /// Source clause: "The Object Adapter / AdapterActivator Interface".
 #[doc(alias = "PortableServer::AdapterActivator")]
 pub trait AdapterActivator: Send + Sync + 'static {
-    /// Creates the child of `parent` with this name. Returns `Ok(false)` if `parent` has no child of this
-    /// name.
+    /// Creates the child of `parent` with this name, and returns `Ok(true)`. Returns `Ok(false)` if there is
+    /// to be no such child. Requests for its objects then get OBJECT_NOT_EXIST.
     ///
     /// # Errors
     /// On an error, requests get OBJ_ADAPTER minor OMG 1. The same happens if the activator panics, or
@@ -42,7 +42,7 @@ pub trait AdapterActivator: Send + Sync + 'static {
     ) -> impl Future<Output = Result<bool, SystemException>> + Send;
 }
 
-trait Activator: Send + Sync {
+trait DynAdapterActivator: Send + Sync {
     fn unknown_adapter<'a>(
         &'a self,
         parent: &'a Poa,
@@ -50,7 +50,7 @@ trait Activator: Send + Sync {
     ) -> BoxFuture<'a, Result<bool, SystemException>>;
 }
 
-impl<A: AdapterActivator> Activator for A {
+impl<A: AdapterActivator> DynAdapterActivator for A {
     fn unknown_adapter<'a>(
         &'a self,
         parent: &'a Poa,
@@ -62,12 +62,13 @@ impl<A: AdapterActivator> Activator for A {
 
 #[derive(Default)]
 pub(crate) struct AdapterActivations {
-    activator: Mutex<Option<Arc<dyn Activator>>>,
-    steps: Steps<Box<str>>,
+    activator: Mutex<Option<Arc<dyn DynAdapterActivator>>>,
+    /// The running activations, by the name of the child.
+    steps: StepTable<Box<str>>,
 }
 
 impl AdapterActivations {
-    fn lock(&self) -> MutexGuard<'_, Option<Arc<dyn Activator>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<dyn DynAdapterActivator>>> {
         self.activator.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -75,7 +76,7 @@ impl AdapterActivations {
         self.lock().is_some()
     }
 
-    fn set(&self, activator: Option<Arc<dyn Activator>>) {
+    fn set(&self, activator: Option<Arc<dyn DynAdapterActivator>>) {
         let before = std::mem::replace(&mut *self.lock(), activator);
         drop(before);
     }
@@ -89,7 +90,7 @@ impl Poa {
     /// Sets or replaces the adapter activator, which creates missing children of this POA. `None` removes it.
     #[doc(alias = "the_activator")]
     pub fn set_adapter_activator<A: AdapterActivator>(&self, activator: impl Into<Option<A>>) {
-        let activator = activator.into().map(|activator| Arc::new(activator) as Arc<dyn Activator>);
+        let activator = activator.into().map(|activator| Arc::new(activator) as Arc<dyn DynAdapterActivator>);
         self.core.node().adapter_activations.set(activator);
         if self.core.is_destroyed() {
             self.core.node().adapter_activations.release();
@@ -107,7 +108,7 @@ impl Poa {
     /// activation of this name is running, waits until it has finished.
     ///
     /// # Errors
-    /// * [`PoaError::AdapterNonExistent`] if there is neither a child nor an activator that creates it.
+    /// * [`PoaError::AdapterNonExistent`] if there is no such child, and no activator creates it.
     /// * `OBJ_ADAPTER` minor OMG 1, COMPLETED_NO, if the activator failed.
     ///
     /// # Cancel safety
@@ -137,7 +138,7 @@ impl Poa {
 }
 
 impl PoaGate {
-    /// Starts or joins the activation of a missing child, if there is an activator or a running activation.
+    /// Starts or joins the activation of a missing child. Returns `None` if neither is possible.
     pub(crate) fn activate_child(
         self: &Arc<Self>,
         orb: &Arc<Shared>,

@@ -15,7 +15,7 @@ use crate::poa::policy::{
 use crate::poa::servants::{ServantActivator, ServantLocator};
 use crate::servant::Servant;
 
-/// The values of the type parameter `Ids` of [`PoaBuilder`]: the assignment of ids.
+/// The types for the parameter `Ids` of [`PoaBuilder`]: how ids are assigned.
 pub mod ids {
     /// The POA chooses ids (SYSTEM_ID).
     #[derive(Debug)]
@@ -34,7 +34,7 @@ pub mod ids {
     impl NoImplicit for User {}
 }
 
-/// The values of the type parameter `Serving` of [`PoaBuilder`]: how a request finds its servant.
+/// The types for the parameter `Serving` of [`PoaBuilder`]: how a request finds its servant.
 pub mod serving {
     /// Active objects only (RETAIN, USE_ACTIVE_OBJECT_MAP_ONLY).
     #[derive(Debug)]
@@ -55,8 +55,8 @@ pub mod serving {
 
 /// Creates a POA: `root.child("accounts").user_ids().persistent().create()?`.
 ///
-/// `Ids` is a type of [`ids`], `Serving` a type of [`serving`]. Policies have the defaults of the standard.
-/// By default, the POA has the manager of its parent.
+/// `Ids` is one of the types in [`ids`], and `Serving` one of the types in [`serving`]. Policies have the
+/// defaults of the standard. By default, the POA has the manager of its parent.
 ///
 /// ```
 /// # use orb_runtime::Orb;
@@ -67,8 +67,8 @@ pub mod serving {
 /// # }
 /// ```
 ///
-/// Combinations that the standard forbids do not compile: implicit activation with ids that the program
-/// chooses,
+/// Combinations that the standard forbids do not compile. Implicit activation requires that the POA chooses
+/// the ids:
 ///
 /// ```compile_fail,E0599
 /// # use orb_runtime::Orb;
@@ -77,7 +77,7 @@ pub mod serving {
 /// # }
 /// ```
 ///
-/// implicit activation without an active object map,
+/// Implicit activation requires an active object map:
 ///
 /// ```compile_fail,E0599
 /// # use orb_runtime::{Orb, Servant};
@@ -86,7 +86,7 @@ pub mod serving {
 /// # }
 /// ```
 ///
-/// or a POA that has neither an active object map nor a default servant or servant locator.
+/// A POA without an active object map requires a default servant or a servant locator:
 ///
 /// ```compile_fail,E0599
 /// # use orb_runtime::Orb;
@@ -94,7 +94,7 @@ pub mod serving {
 /// let poa = orb.root_poa().child("p").without_map();
 /// # }
 /// ```
-#[must_use = "`create` creates the POA"]
+#[must_use = "no POA is created until `create` is called"]
 pub struct PoaBuilder<Ids, Serving> {
     parent: Poa,
     name: String,
@@ -113,7 +113,7 @@ enum ManagerChoice {
 }
 
 impl Poa {
-    /// Starts building a child with this name of 1 to 255 bytes.
+    /// Returns a builder of a child with this name, which must have 1 to 255 bytes.
     pub fn child(&self, name: impl Into<String>) -> PoaBuilder<ids::System, serving::Map> {
         PoaBuilder {
             parent: self.clone(),
@@ -144,20 +144,20 @@ impl<Ids, Serving> PoaBuilder<Ids, Serving> {
     ///
     /// * [`ThreadModel::Single`]: the requests for all objects of the POA and the calls of its servant
     ///   manager run one at a time, in order of arrival. A collocated call from such a request to the same
-    ///   POA runs within it.
+    ///   POA runs as a part of the request.
     /// * [`ThreadModel::Main`]: the requests of all POAs with this model run one at a time, in the task that
     ///   runs [`Orb::run_until`](crate::Orb::run_until).
     ///
-    /// In the last two models, a servant that calls its own POA over a connection blocks itself until the
-    /// call's deadline.
+    /// In these two models, a servant that calls its own POA over a connection blocks itself until the call's
+    /// deadline.
     pub fn thread_model(mut self, model: ThreadModel) -> Self {
         self.policies.thread = model;
         self
     }
 
     /// Allows peers to call the POA's objects over connections that this ORB opens from now on
-    /// (BIDIRECTIONAL). This requires that the ORB listens. An ORB that does not listen allows it for the
-    /// objects of all POAs, by `OrbBuilder::offer_bidirectional`.
+    /// (BIDIRECTIONAL). This has an effect only if the ORB listens. In an ORB that does not listen,
+    /// `OrbBuilder::offer_bidirectional` allows such calls to the objects of all POAs.
     pub fn bidirectional(mut self) -> Self {
         self.policies.bidirectional = BidirectionalPolicy::Both;
         self
@@ -179,10 +179,11 @@ impl<Ids, Serving> PoaBuilder<Ids, Serving> {
     /// Creates the POA.
     ///
     /// # Errors
-    /// * [`PoaError::AdapterAlreadyExists`].
+    /// * [`PoaError::AdapterAlreadyExists`] if the parent has a child with this name.
     /// * `BAD_INV_ORDER` minor OMG 17 if the parent is being destroyed, and minor OMG 4 after the shutdown of
     ///   the ORB has begun.
-    /// * `BAD_PARAM` for an invalid name.
+    /// * `BAD_PARAM` for a name that is empty or longer than 255 bytes, or for a child more than 255 POAs
+    ///   below the root. The same, with minor OMG 14, if the object keys would be too long.
     pub fn create(self) -> Result<Poa, PoaError> {
         let manager = match self.manager {
             ManagerChoice::OfParent => Some(self.parent.manager()),

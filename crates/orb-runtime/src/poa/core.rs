@@ -10,16 +10,16 @@ use arc_swap::ArcSwapOption;
 use giop_codec::exception::{SystemException, minor};
 use tokio::sync::Semaphore;
 
-use crate::object_key::PathBuf;
+use crate::object_key::PoaPathBuf;
 use crate::poa::adapter_activation::AdapterActivations;
 use crate::poa::destroy::DestructionFuture;
 use crate::poa::manager::{ManagerCore, PoaManagerState};
-use crate::poa::places::Keys;
 use crate::poa::policies::Policies;
 use crate::poa::policy::{
     IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, RequestProcessingPolicy, ThreadModel,
 };
 use crate::poa::servant_activation::ServantActivations;
+use crate::poa::slots::ObjectLookup;
 use crate::poa::step_queue::is_step_of;
 use crate::runtime::Shared;
 use crate::servant::active_object::ActiveObject;
@@ -28,8 +28,8 @@ use crate::servant::thread_model::Turn;
 
 pub(crate) struct PoaNode {
     /// Whether this POA or an ancestor is still being initialized. Requests are held meanwhile.
-    pub(crate) initializing: AtomicBool,
-    pub(crate) keys: Keys,
+    pub(crate) is_initializing: AtomicBool,
+    pub(crate) lookup: ObjectLookup,
     pub(crate) active_count: AtomicUsize,
     /// The default servant or servant locator, which serves requests for objects that are not active.
     pub(crate) fallback: ArcSwapOption<ActiveObject>,
@@ -37,25 +37,25 @@ pub(crate) struct PoaNode {
     pub(crate) number: u32,
     pub(crate) manager: Arc<ManagerCore>,
     pub(crate) name: Box<str>,
-    pub(crate) path: PathBuf,
+    pub(crate) path: PoaPathBuf,
     pub(crate) parent: Weak<PoaGate>,
     pub(crate) servant_activations: ServantActivations,
     pub(crate) adapter_activations: AdapterActivations,
     pub(crate) children: Mutex<ChildPoas>,
-    /// The objects of each servant to which the program has a handle, by the servant's address.
-    pub(crate) servants: Mutex<HashMap<usize, Vec<Weak<ActiveObject>>>>,
+    /// The objects of each servant that the program can still refer to, by the servant's address.
+    pub(crate) objects_by_servant: Mutex<HashMap<usize, Vec<Weak<ActiveObject>>>>,
 }
 
 #[derive(Default)]
 pub(crate) struct ChildPoas {
     pub(crate) by_name: HashMap<Box<str>, Arc<PoaGate>>,
     /// The number of [`ChildInitGuard`]s of each child that is being initialized, by name.
-    initializing: HashMap<Box<str>, usize>,
+    init_guards: HashMap<Box<str>, usize>,
     /// Set when the destruction of the POA begins. From then on, no child can be created.
     pub(crate) destruction: Option<DestructionFuture>,
 }
 
-/// A guard: while it exists, requests for a child POA are held, even if the child exists already.
+/// A guard that holds the requests for a child POA until it is dropped, even if the child exists already.
 pub(crate) struct ChildInitGuard<'a> {
     parent: &'a Arc<PoaGate>,
     name: &'a str,
@@ -63,11 +63,11 @@ pub(crate) struct ChildInitGuard<'a> {
 
 pub(crate) struct PoaParams {
     pub(crate) name: Box<str>,
-    pub(crate) path: PathBuf,
+    pub(crate) path: PoaPathBuf,
     pub(crate) policies: Policies,
-    pub(crate) keys: Keys,
+    pub(crate) lookup: ObjectLookup,
     pub(crate) parent: Weak<PoaGate>,
-    pub(crate) initializing: bool,
+    pub(crate) is_initializing: bool,
 }
 
 impl PoaGate {
@@ -81,19 +81,19 @@ impl PoaGate {
         params: PoaParams,
         number: u32,
         manager: &Arc<ManagerCore>,
-        threads: &Arc<Semaphore>,
-        main: &Turn,
+        blocking_threads: &Arc<Semaphore>,
+        main_turn: &Turn,
     ) -> Arc<Self> {
-        let PoaParams { name, path, policies, keys, parent, initializing } = params;
+        let PoaParams { name, path, policies, lookup, parent, is_initializing } = params;
         let turn = match policies.thread {
             ThreadModel::OrbControl => None,
             ThreadModel::Single => Some(Arc::new(Semaphore::new(1))),
-            ThreadModel::Main => Some(Arc::clone(main)),
+            ThreadModel::Main => Some(Arc::clone(main_turn)),
         };
         let uses_main_thread = policies.thread == ThreadModel::Main;
         let node = PoaNode {
-            initializing: AtomicBool::new(initializing),
-            keys,
+            is_initializing: AtomicBool::new(is_initializing),
+            lookup,
             active_count: AtomicUsize::new(0),
             fallback: ArcSwapOption::empty(),
             policies,
@@ -105,17 +105,16 @@ impl PoaGate {
             servant_activations: ServantActivations::default(),
             adapter_activations: AdapterActivations::default(),
             children: Mutex::default(),
-            servants: Mutex::default(),
+            objects_by_servant: Mutex::default(),
         };
-        let has_activator = policies.has_activator();
-        let poa = Self::with_node(Arc::clone(threads), turn, uses_main_thread, has_activator, node);
-        let poa = Arc::new(poa);
+        let (threads, uses_activator) = (Arc::clone(blocking_threads), policies.uses_servant_activator());
+        let poa = Arc::new(Self::with_node(threads, turn, uses_main_thread, uses_activator, node));
         manager.add_poa(&poa);
         poa
     }
 
-    /// Sets the gate for the state of the manager, whose lock the caller holds. A POA that is being
-    /// initialized stays holding, a destroyed one stays destroyed.
+    /// Sets the gate for a state of the manager, whose lock the caller must hold. While the POA is being
+    /// initialized, it holds requests instead of being active. A destroyed POA stays destroyed.
     pub(crate) fn set_gate(&self, gate: Gate) {
         let gate = if gate == Gate::Active && self.is_initializing() { Gate::Holding } else { gate };
         if self.gate() != Gate::Destroyed {
@@ -124,16 +123,16 @@ impl PoaGate {
     }
 
     fn is_initializing(&self) -> bool {
-        self.node().initializing.load(Ordering::Relaxed)
+        self.node().is_initializing.load(Ordering::Relaxed)
     }
 
-    /// Returns whether requests for a child of that name must be held. `children` are this POA's, locked.
-    pub(crate) fn holds_child(&self, children: &ChildPoas, name: &str) -> bool {
-        self.is_initializing() || children.initializing.contains_key(name)
+    /// Returns whether requests for a child with this name must be held. `children` are the POA's, locked.
+    pub(crate) fn must_hold_child(&self, children: &ChildPoas, name: &str) -> bool {
+        self.is_initializing() || children.init_guards.contains_key(name)
     }
 
-    /// Returns whether the calling task is an activation of this ORB, whose collocated calls this POA serves
-    /// although it is being initialized.
+    /// Returns whether this POA serves collocated calls of the current task although it is being initialized,
+    /// because the task runs an activator of this ORB.
     pub(crate) fn serves_activator_task(&self, orb: &Shared) -> bool {
         self.is_initializing() && is_step_of(orb) && self.node().manager.state() == PoaManagerState::Active
     }
@@ -142,8 +141,8 @@ impl PoaGate {
     /// their own. Held requests are served from now on.
     fn finish_initialization(self: &Arc<Self>) {
         let children = self.children();
-        self.node().manager.change_poa(self, || self.node().initializing.store(false, Ordering::Relaxed));
-        let done = children.by_name.iter().filter(|(name, _)| !children.initializing.contains_key(*name));
+        self.node().manager.change_poa(self, || self.node().is_initializing.store(false, Ordering::Relaxed));
+        let done = children.by_name.iter().filter(|(name, _)| !children.init_guards.contains_key(*name));
         let done: Vec<_> = done.map(|(_, child)| Arc::clone(child)).collect();
         drop(children);
         done.iter().for_each(Self::finish_initialization);
@@ -172,25 +171,26 @@ impl PoaGate {
         self.node().active_count.load(Ordering::Relaxed)
     }
 
-    /// Returns whether objects are looked up by index. Their ids consist of an index and a generation.
+    /// Returns whether objects are looked up by an index, which their ids contain.
     pub(crate) fn is_indexed(&self) -> bool {
-        self.node().keys.indexed
+        self.node().lookup.is_indexed
     }
 
     pub(crate) fn chooses_ids(&self) -> bool {
         self.node().policies.id_assignment == IdAssignmentPolicy::System
     }
 
-    pub(crate) fn is_unique(&self) -> bool {
+    pub(crate) fn has_unique_ids(&self) -> bool {
         self.node().policies.id_uniqueness == IdUniquenessPolicy::Unique
     }
 
     /// Returns the object with this id. If it is not active, returns the default servant or servant locator.
     pub(crate) fn find(&self, id: &[u8]) -> Option<Arc<ActiveObject>> {
-        let found = self.node().policies.retains().then(|| self.node().keys.objects.get(id)).flatten();
+        let found = self.node().policies.retains().then(|| self.node().lookup.objects.get(id)).flatten();
         found.or_else(|| self.node().fallback.load_full())
     }
 
+    /// Returns the exception for a request whose object is not active and that nothing else serves.
     #[cold]
     pub(crate) fn inactive_object_exception(
         &self,
@@ -209,14 +209,14 @@ impl PoaGate {
     }
 
     pub(crate) fn key(&self, id: &[u8]) -> Vec<u8> {
-        [&*self.node().keys.prefix, id].concat()
+        [&*self.node().lookup.key_prefix, id].concat()
     }
 
-    /// Records that the servant, given by its address, serves the object. Returns `false` if `exclusive` is
-    /// set and the servant serves another object of this POA.
+    /// Records that the servant with this address serves the object. Returns `false` if `exclusive` is set
+    /// and the servant already serves an object of this POA.
     pub(crate) fn record_servant(&self, servant: usize, entry: &Arc<ActiveObject>, exclusive: bool) -> bool {
-        let mut servants = self.node().servants.lock().unwrap_or_else(PoisonError::into_inner);
-        let objects = servants.entry(servant).or_default();
+        let mut by_servant = self.node().objects_by_servant.lock().unwrap_or_else(PoisonError::into_inner);
+        let objects = by_servant.entry(servant).or_default();
         objects.retain(|object| object.upgrade().is_some_and(|object| !object.is_deactivated()));
         if exclusive && !objects.is_empty() {
             return false;
@@ -227,19 +227,19 @@ impl PoaGate {
         true
     }
 
-    pub(crate) fn objects_of(&self, servant: usize) -> Vec<Arc<ActiveObject>> {
-        let servants = self.node().servants.lock().unwrap_or_else(PoisonError::into_inner);
-        let objects = servants.get(&servant).map(Vec::as_slice).unwrap_or_default();
+    pub(crate) fn objects_of_servant(&self, servant: usize) -> Vec<Arc<ActiveObject>> {
+        let by_servant = self.node().objects_by_servant.lock().unwrap_or_else(PoisonError::into_inner);
+        let objects = by_servant.get(&servant).map(Vec::as_slice).unwrap_or_default();
         objects.iter().filter_map(Weak::upgrade).filter(|object| !object.is_deactivated()).collect()
     }
 
     pub(crate) fn forget_servant(&self, entry: &ActiveObject) {
-        let mut servants = self.node().servants.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_servant = self.node().objects_by_servant.lock().unwrap_or_else(PoisonError::into_inner);
         let servant = entry.servant_address();
-        if let Some(objects) = servants.get_mut(&servant) {
+        if let Some(objects) = by_servant.get_mut(&servant) {
             objects.retain(|object| !std::ptr::eq(object.as_ptr(), entry));
             if objects.is_empty() {
-                servants.remove(&servant);
+                by_servant.remove(&servant);
             }
         }
     }
@@ -251,13 +251,13 @@ impl PoaGate {
 
     pub(crate) fn release_fallback(&self) {
         if let Some(shared) = self.node().fallback.swap(None) {
-            shared.retire();
+            shared.mark_deactivated();
         }
     }
 
     /// Drops all references to objects, activators and children, because these may refer to this POA.
     pub(crate) fn release(&self) {
-        self.node().keys.objects.clear();
+        self.node().lookup.objects.clear();
         self.node().servant_activations.release();
         self.node().adapter_activations.release();
         self.release_fallback();
@@ -268,7 +268,7 @@ impl PoaGate {
 
 impl<'a> ChildInitGuard<'a> {
     pub(crate) fn new(parent: &'a Arc<PoaGate>, name: &'a str) -> Self {
-        *parent.children().initializing.entry(name.into()).or_default() += 1;
+        *parent.children().init_guards.entry(name.into()).or_default() += 1;
         Self { parent, name }
     }
 }
@@ -276,12 +276,12 @@ impl<'a> ChildInitGuard<'a> {
 impl Drop for ChildInitGuard<'_> {
     fn drop(&mut self) {
         let mut children = self.parent.children();
-        let Some(guards) = children.initializing.get_mut(self.name) else { return };
+        let Some(guards) = children.init_guards.get_mut(self.name) else { return };
         *guards -= 1;
         if *guards > 0 {
             return;
         }
-        children.initializing.remove(self.name);
+        children.init_guards.remove(self.name);
         let child =
             children.by_name.get(self.name).filter(|_| !self.parent.is_initializing()).map(Arc::clone);
         drop(children);

@@ -30,7 +30,7 @@ impl Poa {
     /// 1. From now on, new requests get TRANSIENT minor OMG 4, COMPLETED_NO. Running requests continue.
     /// 2. After the last request, objects are deactivated. If `etherealize` is set, the servant activator
     ///    etherealizes them.
-    /// 3. The name can be used for another POA. Requests get OBJECT_NOT_EXIST.
+    /// 3. Then the name can be used for another POA, and requests get OBJECT_NOT_EXIST.
     ///
     /// A second call returns the destruction that the first call began.
     ///
@@ -45,11 +45,11 @@ impl Destruction {
     /// Waits until the POA is destroyed.
     ///
     /// # Errors
-    /// `BAD_INV_ORDER` minor OMG 3, `COMPLETED_NO`, if the caller is a servant or a servant manager of this
-    /// ORB, because the destruction may wait for the caller's own request. The destruction continues.
+    /// `BAD_INV_ORDER` minor OMG 3, `COMPLETED_NO`, if the caller is a servant, servant manager or adapter
+    /// activator of this ORB, because the destruction may wait for the caller. The destruction continues.
     ///
     /// # Cancel safety
-    /// The destruction continues if this future is dropped.
+    /// Dropping this future has the same effect as dropping the [`Destruction`].
     pub async fn completed(self) -> Result<(), SystemException> {
         check_deadlock(&self.orb)?;
         self.done.await;
@@ -67,11 +67,10 @@ impl PoaGate {
         self.node().manager.remove_poa(self);
         let child_destructions: Vec<_> =
             children.by_name.values().map(|child| child.destroy(orb, etherealize)).collect();
-        let poa = Arc::clone(self);
-        let core = Arc::clone(orb);
+        let (poa, work_orb) = (Arc::clone(self), Arc::clone(orb));
         let work = async move {
             futures_util::future::join_all(child_destructions).await;
-            poa.finish_destruction(&core, etherealize).await;
+            poa.finish_destruction(&work_orb, etherealize).await;
         };
         let destruction: BoxFuture<'static, ()> =
             match orb.tasks.runtime.clone().or_else(|| Handle::try_current().ok()) {

@@ -19,7 +19,7 @@ pub enum PoaError {
     /// No child has this name, and no adapter activator created one.
     #[error("there is no POA `{0}`")]
     AdapterNonExistent(String),
-    /// The policies contradict each other.
+    /// The list of policies is invalid.
     #[error(transparent)]
     InvalidPolicy(#[from] InvalidPolicy),
     /// The POA lacks policies that the operation requires.
@@ -30,11 +30,11 @@ pub enum PoaError {
         /// The required policies.
         required: &'static str,
     },
-    /// The reference refers to an object of another POA.
-    #[error("the object belongs to another POA")]
+    /// The reference does not refer to an object of this POA.
+    #[error("the object does not belong to this POA")]
     WrongAdapter,
     /// An object with this id is active, or was deactivated and still serves requests.
-    #[error("an object is active under this id: deactivate it, or use another id")]
+    #[error("an object has this id, even if it only finishes its last requests: use another id")]
     ObjectAlreadyActive,
     /// No object is active under this id.
     #[error("no object is active under this id")]
@@ -46,7 +46,7 @@ pub enum PoaError {
     #[error("the servant is not active, and the POA has NO_IMPLICIT_ACTIVATION")]
     ServantNotActive,
     /// No default servant is set.
-    #[error("the POA has no default servant yet")]
+    #[error("the POA has no default servant: call `set_servant` first")]
     NoServant,
     /// A system exception.
     #[error(transparent)]
@@ -68,17 +68,17 @@ impl PoaError {
     }
 
     pub(crate) fn manager_is_set() -> Self {
-        let text = "the POA has a servant manager, which cannot be replaced";
+        let text = "the POA already has a servant manager, which cannot be replaced";
         Self::system(SystemException::bad_inv_order(), minor::BAD_INV_ORDER_MANAGER_SET, text)
     }
 
     pub(crate) fn already_destroyed() -> Self {
-        let text = "the POA was destroyed: `find` or create another POA with its name";
+        let text = "the POA is destroyed or being destroyed: `find` or create another POA with its name";
         Self::system(SystemException::object_not_exist(), minor::OBJECT_NOT_EXIST_NO_ADAPTER, text)
     }
 
     pub(crate) fn shut_down() -> Self {
-        let text = "the ORB is shutting down";
+        let text = "the ORB is shutting down or has shut down";
         Self::system(SystemException::bad_inv_order(), minor::BAD_INV_ORDER_SHUTDOWN, text)
     }
 

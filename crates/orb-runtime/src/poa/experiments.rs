@@ -1,4 +1,4 @@
-//! Alternative strategies for looking up POAs and objects, for comparison. Feature `experiments`.
+//! Alternative strategies for looking up POAs and objects, for comparison (feature `experiments`).
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -10,12 +10,12 @@ use giop_codec::ior::OperationNumbers;
 use papaya::{Equivalent, Guard};
 
 use crate::experiments::{Demux, ObjectDemux, OperationDemux, PathDemux};
-use crate::object_key::{Boot, Key, KeyError, Path, Place};
+use crate::object_key::{BootId, Key, KeyError, PoaPath, SlotId};
 use crate::poa::active_object_map;
 use crate::poa::object_adapter::{Located, ObjectAdapter};
-use crate::poa::places::{Keys, Slots};
 use crate::poa::policies::Policies;
 use crate::poa::policy::LifespanPolicy;
+use crate::poa::slots::{ObjectLookup, SlotTable};
 use crate::runtime::Shared;
 use crate::servant::active_object::ActiveObject;
 use crate::servant::poa_gate::PoaGate;
@@ -23,53 +23,54 @@ use crate::servant::poa_gate::PoaGate;
 pub(crate) struct Strategies {
     demux: Demux,
     /// The combined table of objects and operations, if [`PathDemux::DeLayered`] is configured.
-    combined: Option<CombinedTable>,
+    combined_table: Option<CombinedTable>,
 }
 
 impl Strategies {
     pub(crate) fn new(demux: Demux) -> Self {
-        Self { demux, combined: (demux.path == PathDemux::DeLayered).then(CombinedTable::default) }
+        Self { demux, combined_table: (demux.path == PathDemux::DeLayered).then(CombinedTable::default) }
     }
 
-    pub(crate) fn keys(
+    pub(crate) fn object_lookup(
         &self,
-        boot: Boot,
+        boot: BootId,
         number: u32,
-        (policies, path): (&Policies, Path<'_>),
-        poas: &Slots<PoaGate>,
-    ) -> Result<Keys, KeyError> {
-        let indexed = self.demux.objects == ObjectDemux::Active;
-        let keys = if self.demux.path == PathDemux::Layered && policies.lifespan != LifespanPolicy::Persistent
-        {
-            let prefix = Key::Layered { boot, number, path, id: &[] }.encode()?.into();
-            Keys { prefix, indexed: indexed && policies.is_indexed(), ..Keys::default() }
+        (policies, path): (&Policies, PoaPath<'_>),
+        poas: &SlotTable<PoaGate>,
+    ) -> Result<ObjectLookup, KeyError> {
+        let is_indexed = self.demux.objects == ObjectDemux::Active;
+        let is_persistent = policies.lifespan == LifespanPolicy::Persistent;
+        let lookup = if self.demux.path == PathDemux::Layered && !is_persistent {
+            let key_prefix = Key::Layered { boot, number, path, id: &[] }.encode()?.into();
+            let is_indexed = is_indexed && policies.is_indexed();
+            ObjectLookup { key_prefix, is_indexed, ..ObjectLookup::default() }
         } else {
-            Keys::new(boot, (policies, path), indexed, poas)?
+            ObjectLookup::new(boot, (policies, path), is_indexed, poas)?
         };
-        Ok(Keys { objects: ObjectMap::new(self.demux.objects), ..keys })
+        Ok(ObjectLookup { objects: ObjectMap::new(self.demux.objects), ..lookup })
     }
 
     pub(crate) fn record_activation(&self, entry: &Arc<ActiveObject>) {
-        if let Some(combined) = &self.combined {
-            combined.insert(entry);
+        if let Some(combined_table) = &self.combined_table {
+            combined_table.insert(entry);
         }
     }
 
     pub(crate) fn remove_from_tables(&self, entry: &ActiveObject) {
-        if let Some(combined) = &self.combined {
-            combined.remove(entry);
+        if let Some(combined_table) = &self.combined_table {
+            combined_table.remove(entry);
         }
     }
 
     pub(crate) fn find_combined(&self, key: &[u8], operation: &[u8]) -> Option<(Arc<ActiveObject>, u16)> {
-        let found = self.combined.as_ref()?.get(key, operation);
+        let found = self.combined_table.as_ref()?.get(key, operation);
         found.filter(|(entry, _)| !entry.is_deactivated())
     }
 }
 
 impl ObjectAdapter {
-    /// Looks up a key by the names of its POAs, from the root down. Returns `None` if the key has no names,
-    /// or if [`PathDemux::Layered`] is not configured.
+    /// Looks up a key by the names of its POAs, from the root down. Returns `None` if the key has no names or
+    /// comes from another run, or if [`PathDemux::Layered`] is not configured.
     pub(super) fn locate_layered<'a>(&self, key: &'a [u8]) -> Option<Located<'a>> {
         if self.strategies.demux.path != PathDemux::Layered {
             return None;
@@ -81,14 +82,14 @@ impl ObjectAdapter {
                 (self.find_poa(path).ok().filter(is_persistent), id)
             }
             Ok(Key::Layered { boot, number, path, id }) if boot == self.boot => {
-                // The POA that has these names now may be a later or a persistent one.
+                // The POA that has these names now need not be the one that created the key.
                 let has_key = |poa: &Arc<PoaGate>| {
-                    poa.node().number == number && key.starts_with(&poa.node().keys.prefix)
+                    poa.node().number == number && key.starts_with(&poa.node().lookup.key_prefix)
                 };
                 let poa = self.find_poa(path).ok().filter(has_key);
                 if let Some(poa) = poa.as_ref().filter(|poa| poa.is_indexed()) {
-                    let place = id.try_into().map(Place::from_bytes);
-                    let found = place.ok().and_then(|place| self.object_at(place, key));
+                    let slot = id.try_into().map(SlotId::from_bytes);
+                    let found = slot.ok().and_then(|slot| self.object_at(slot, key));
                     return Some(found.map_or(Located::MissingObject(Arc::clone(poa), id), Located::Object));
                 }
                 (poa, id)
@@ -112,27 +113,27 @@ impl Shared {
     }
 }
 
-/// Objects by id, found by hash or by linear search.
+/// The objects of one POA, which are found by id with a hash table or a linear search.
 #[derive(Default)]
 pub(crate) struct ObjectMap {
     by_hash: active_object_map::ObjectMap,
-    /// The same objects for linear search, if that is configured.
+    /// The same objects for linear search, if [`ObjectDemux::Linear`] is configured.
     search_list: Option<Box<SearchList>>,
 }
 
 /// Objects for linear search. Slots of removed objects are reused.
 #[derive(Default)]
 struct SearchList {
-    places: boxcar::Vec<ArcSwapOption<ActiveObject>>,
+    slots: boxcar::Vec<ArcSwapOption<ActiveObject>>,
     used: Mutex<UsedSlots>,
 }
 
-/// Bookkeeping for insertion and removal. Look-ups do not use it.
+/// The used and free slots of a [`SearchList`], for insertion and removal. Look-ups do not need them.
 #[derive(Default)]
 struct UsedSlots {
-    /// The slot of each object, by its address.
+    /// The slot of each object, by the object's address.
     slot_of: HashMap<usize, usize>,
-    free: Vec<usize>,
+    free_slots: Vec<usize>,
 }
 
 impl ObjectMap {
@@ -155,7 +156,7 @@ impl ObjectMap {
     }
 
     pub(crate) fn remove(&self, id: &[u8]) {
-        // Remove it from the list first: while it is in the hash map, no other object can get its id.
+        // Remove the object from the list first: while the hash map contains it, no other one can get its id.
         if let Some(search_list) = &self.search_list
             && let Some(found) = self.by_hash.get(id)
         {
@@ -178,9 +179,7 @@ impl ObjectMap {
 
 impl SearchList {
     fn get(&self, id: &[u8]) -> Option<Arc<ActiveObject>> {
-        self.places
-            .iter()
-            .find_map(|(_, place)| place.load().as_ref().filter(|entry| entry.id() == id).cloned())
+        self.slots.iter().find_map(|(_, slot)| slot.load().as_ref().filter(|entry| entry.id() == id).cloned())
     }
 
     fn used(&self) -> MutexGuard<'_, UsedSlots> {
@@ -189,38 +188,38 @@ impl SearchList {
 
     fn push(&self, entry: &Arc<ActiveObject>) {
         let mut used = self.used();
-        let free = used.free.pop();
-        let at = free.unwrap_or_else(|| self.places.push(ArcSwapOption::empty()));
+        let free = used.free_slots.pop();
+        let at = free.unwrap_or_else(|| self.slots.push(ArcSwapOption::empty()));
         used.slot_of.insert(Arc::as_ptr(entry) as usize, at);
-        if let Some(place) = self.places.get(at) {
-            place.store(Some(Arc::clone(entry)));
+        if let Some(slot) = self.slots.get(at) {
+            slot.store(Some(Arc::clone(entry)));
         }
     }
 
     fn remove(&self, entry: &Arc<ActiveObject>) {
         let mut used = self.used();
         let Some(at) = used.slot_of.remove(&(Arc::as_ptr(entry) as usize)) else { return };
-        if let Some(place) = self.places.get(at) {
-            // The caller holds another reference, so that no servant is dropped under the lock.
-            place.store(None);
+        if let Some(slot) = self.slots.get(at) {
+            // The caller holds another reference, so no servant is dropped under the lock.
+            slot.store(None);
         }
-        used.free.push(at);
+        used.free_slots.push(at);
     }
 
     fn clear(&self) {
-        self.places.iter().for_each(|(_, place)| place.store(None));
+        self.slots.iter().for_each(|(_, slot)| slot.store(None));
         *self.used() = UsedSlots::default();
     }
 }
 
-/// The combined table: every operation of every active object, by object key and operation name. It contains
-/// no copies of keys and names.
+/// A table with every operation of every active object, by object key and operation name. It contains no
+/// copies of keys and names.
 #[derive(Default)]
 struct CombinedTable(papaya::HashMap<CombinedEntry, ()>);
 
 struct CombinedEntry {
     entry: Arc<ActiveObject>,
-    number: u16,
+    operation_number: u16,
 }
 
 struct CombinedKey<'a> {
@@ -232,17 +231,17 @@ impl CombinedTable {
     fn get(&self, key: &[u8], operation: &[u8]) -> Option<(Arc<ActiveObject>, u16)> {
         let table = self.0.pin();
         let (pair, ()) = table.get_key_value(&CombinedKey { key, operation })?;
-        Some((Arc::clone(&pair.entry), pair.number))
+        Some((Arc::clone(&pair.entry), pair.operation_number))
     }
 
     /// Adds an object that is in its POA's table. Replaces an earlier object with the same key.
     fn insert(&self, entry: &Arc<ActiveObject>) {
         let table = self.0.pin();
-        for (number, name) in (0..=u16::MAX).zip(entry.skeleton.operations().names) {
+        for (operation_number, name) in (0..=u16::MAX).zip(entry.skeleton.operations().names) {
             let key = CombinedKey { key: entry.key(), operation: name.as_bytes() };
             // `insert` alone would replace the value, but not the key, which contains the object.
             table.remove(&key);
-            table.insert(CombinedEntry { entry: Arc::clone(entry), number }, ());
+            table.insert(CombinedEntry { entry: Arc::clone(entry), operation_number }, ());
         }
         drop(table);
         if entry.is_deactivated() {
@@ -251,7 +250,7 @@ impl CombinedTable {
         }
     }
 
-    /// Removes a retired object, while no other object can have its key.
+    /// Removes a deactivated object. Must be called before another object can have the same key.
     fn remove(&self, entry: &ActiveObject) {
         let guard = self.0.guard();
         for name in entry.skeleton.operations().names {
@@ -264,7 +263,7 @@ impl CombinedTable {
 
 impl CombinedEntry {
     fn key(&self) -> CombinedKey<'_> {
-        let name = self.entry.skeleton.operations().names.get(usize::from(self.number));
+        let name = self.entry.skeleton.operations().names.get(usize::from(self.operation_number));
         CombinedKey { key: self.entry.key(), operation: name.map_or(&[], |name| name.as_bytes()) }
     }
 }

@@ -14,9 +14,9 @@ use crate::runtime::Shared;
 use crate::servant::Request;
 use crate::servant::poa_gate::PoaGate;
 
-/// A Portable Object Adapter: holds objects and decides how requests find them.
+/// A Portable Object Adapter (POA), which holds objects and determines how requests find their servants.
 ///
-/// An object takes, in addition to its servant (measured with a million objects):
+/// An object takes this memory in addition to its servant, measured with a million objects:
 ///
 /// * 130 bytes if the POA chooses ids and serves only active objects;
 /// * 126 bytes if the POA looks objects up by their ids;
@@ -56,7 +56,7 @@ impl Poa {
         Self { core, orb: Arc::clone(orb) }
     }
 
-    /// Returns the name of the POA, which is unique among the children of its parent; `RootPOA` for the root.
+    /// Returns the name of the POA, which is unique among its siblings. The name of the root is `RootPOA`.
     #[must_use]
     #[doc(alias = "the_name")]
     pub fn name(&self) -> &str {
@@ -66,7 +66,7 @@ impl Poa {
     /// Returns the bytes that identify the POA within its ORB while it exists.
     #[must_use]
     pub fn id(&self) -> Vec<u8> {
-        [self.core.node().path.as_path().as_slice(), &[0], &*self.core.node().keys.prefix].concat()
+        [self.core.node().path.as_path().as_slice(), &[0], &*self.core.node().lookup.key_prefix].concat()
     }
 
     /// Returns the parent of the POA, or `None` for the root.
@@ -111,10 +111,11 @@ impl Poa {
     ///
     /// # Errors
     /// * [`PoaError::InvalidPolicy`] with the index of an invalid policy.
-    /// * [`PoaError::AdapterAlreadyExists`].
-    /// * `BAD_INV_ORDER` minor OMG 17 if this POA is being destroyed.
+    /// * [`PoaError::AdapterAlreadyExists`] if this POA has a child with this name.
+    /// * `BAD_INV_ORDER` minor OMG 17 if this POA is being destroyed, and minor OMG 4 after the shutdown of
+    ///   the ORB has begun.
     /// * `BAD_PARAM` for a name that is empty or longer than 255 bytes, or for a child more than 255 POAs
-    ///   below the root.
+    ///   below the root. The same, with minor OMG 14, if the object keys would be too long.
     ///
     /// Source clause: "The Object Adapter / POA Interface" (`create_POA`).
     #[doc(alias = "create_POA")]
@@ -143,7 +144,7 @@ impl Poa {
                 .create_poa(&self.core, name, policies, manager)
                 .map(|core| Self::new(core, &self.orb));
         }
-        let manager = own_manager(&self.orb, name);
+        let manager = create_own_manager(&self.orb, name);
         let created = adapter.create_poa(&self.core, name, policies, &manager);
         if created.is_err() {
             adapter.managers().remove(manager.id());
@@ -158,7 +159,7 @@ impl Poa {
 }
 
 /// Creates a manager that only the new POA `name` uses.
-fn own_manager(orb: &Shared, name: &str) -> Arc<ManagerCore> {
+fn create_own_manager(orb: &Shared, name: &str) -> Arc<ManagerCore> {
     let mut managers = orb.adapter().managers();
     let mut id = format!("{name}-manager");
     let mut number = 1_u64;

@@ -22,7 +22,7 @@ impl<L: ServantLocator> Skeleton for LocatorSkeleton<L> {
         &[OBJECT_REPOSITORY_ID]
     }
 
-    /// Knows only `CORBA::Object`: the interface is unknown before the locator returns a servant.
+    /// Answers only for `CORBA::Object`: the interface is unknown before the locator returns a servant.
     fn is_a(&self, repository_id: &str) -> Option<bool> {
         (repository_id == OBJECT_REPOSITORY_ID).then_some(true)
     }

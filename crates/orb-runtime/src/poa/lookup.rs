@@ -19,28 +19,28 @@ impl Shared {
         self.extensions.adapter.get().expect("an ORB has an object adapter")
     }
 
-    /// Returns whether a request for the key would find an object, now or after being held. An activator may
-    /// create the object or its POA.
+    /// Returns whether a request for the key may find an object: now, after the request has been held, or
+    /// because an activator creates the object or its POA.
     pub(crate) fn may_be_here(&self, key: &[u8]) -> bool {
         let may_exist = match self.adapter().locate_with_missing_poa(key) {
             Located::Object(entry) => {
-                !entry.is_deactivated() || entry.poa.node().servant_activations.is_set()
+                !entry.is_deactivated() || entry.poa.node().servant_activations.has_activator()
             }
             Located::MissingObject(poa, _) => {
-                poa.gate() == Gate::Holding || poa.node().servant_activations.is_set()
+                poa.gate() == Gate::Holding || poa.node().servant_activations.has_activator()
             }
             Located::MissingPoa(parent, _) => {
                 parent.gate() == Gate::Holding || parent.node().adapter_activations.has_activator()
             }
             Located::NotFound => false,
         };
-        may_exist || (self.pauses.is_on_hold() && self.adapter().can_be_activated(key))
+        may_exist || (self.pauses.is_on_hold() && self.adapter().is_activatable_key(key))
     }
 
-    /// Deactivates an object. A servant activator etherealizes it after its last request. Returns `false` if
-    /// the object was deactivated before.
+    /// Deactivates an object. If its POA has a servant activator, that etherealizes the servant after the
+    /// last request. Returns `false` if the object was deactivated before.
     pub(crate) fn deactivate(self: &Arc<Self>, entry: &Arc<ActiveObject>, cleanup_in_progress: bool) -> bool {
-        if entry.poa.node().servant_activations.is_set() {
+        if entry.poa.node().servant_activations.has_activator() {
             entry.poa.etherealize(self, entry, cleanup_in_progress)
         } else {
             self.adapter().deactivate(entry)
@@ -49,11 +49,11 @@ impl Shared {
 }
 
 impl ObjectAdapter {
-    /// Returns the exception for a key whose POA does not exist. A key with an index does not tell its POA:
-    /// the exception is that for a missing object.
+    /// Returns the exception for a key whose POA does not exist. If the key contains an index or is
+    /// malformed, it does not identify a POA, and the exception says that the object does not exist.
     #[cold]
     pub(crate) fn no_such_adapter(&self, key: &[u8]) -> SystemException {
-        match self.can_be_activated(key) {
+        match self.is_activatable_key(key) {
             true => not_exist(minor::OBJECT_NOT_EXIST_NO_ADAPTER, no_object(key)),
             false => no_such_object(key),
         }

@@ -38,9 +38,9 @@ pub enum PoaManagerState {
 #[error("the POA manager is permanently inactive: create a POA with a manager of its own")]
 pub struct AdapterInactive;
 
-/// A POA manager: decides whether the requests of its POAs are served.
+/// A POA manager, which determines whether the requests of its POAs are served.
 ///
-/// Cheap to clone; all clones control the same manager. By default, a POA has the manager of its parent.
+/// Clones are cheap, and control the same manager. By default, a POA has the manager of its parent.
 ///
 /// Source clause: "The Object Adapter / POAManager Interface".
 #[doc(alias = "PortableServer::POAManager")]
@@ -50,7 +50,7 @@ pub struct PoaManager {
     orb: Arc<Shared>,
 }
 
-/// The requests that were running when a manager changed its state. Dropping this value has no effect.
+/// The running requests and etherealizations of a manager whose state has changed. May be dropped.
 #[must_use = "the state has changed already; `completed().await` waits for the running requests"]
 #[derive(Debug)]
 pub struct Completion {
@@ -60,10 +60,10 @@ pub struct Completion {
 
 pub(crate) struct ManagerCore {
     id: Box<str>,
-    /// Whether it was created for one POA, with which it is removed.
+    /// Whether the manager was created for one POA. It is then removed together with the POA.
     is_for_one_poa: bool,
     inner: Mutex<Inner>,
-    next_number: AtomicU64,
+    next_held_number: AtomicU64,
     held_requests: AtomicUsize,
     held_bytes: AtomicUsize,
 }
@@ -75,10 +75,11 @@ struct Inner {
     held_wakers: HashMap<u64, Waker>,
 }
 
+/// A request that its POA holds. It is counted in the limits of the manager until this value is dropped.
 pub(crate) struct HeldRequest {
     pub(crate) poa: Arc<PoaGate>,
     number: u64,
-    size: usize,
+    size_bytes: usize,
 }
 
 impl PoaManagerState {
@@ -135,7 +136,8 @@ impl PoaManager {
     pub fn deactivate(&self, etherealize: bool) -> Result<Completion, AdapterInactive> {
         let mut completion = self.change(PoaManagerState::Inactive)?;
         if etherealize {
-            for poa in self.core.poas().into_iter().filter(|poa| poa.node().servant_activations.is_set()) {
+            let has_activator = |poa: &Arc<PoaGate>| poa.node().servant_activations.has_activator();
+            for poa in self.core.poas().into_iter().filter(has_activator) {
                 for entry in self.orb.adapter().objects_of(&poa) {
                     self.orb.deactivate(&entry, true);
                     completion.etherealizations.extend(poa.running_etherealization(&entry));
@@ -156,8 +158,8 @@ impl Completion {
     /// this was requested.
     ///
     /// # Errors
-    /// `BAD_INV_ORDER` minor OMG 3, `COMPLETED_NO`, if the caller is a servant or servant manager of this
-    /// ORB, because it may wait for its own request.
+    /// `BAD_INV_ORDER` minor OMG 3, `COMPLETED_NO`, if the caller is a servant, servant manager or adapter
+    /// activator of this ORB, because it might wait for itself.
     ///
     /// # Cancel safety
     /// Dropping this future does not change the state.
@@ -172,14 +174,14 @@ impl Completion {
     }
 }
 
-/// Returns an error if the caller, a request or servant manager of this ORB, would wait for itself.
+/// Returns an error if the current task runs a servant or activator, and might therefore wait for itself.
 pub(crate) fn check_deadlock(orb: &Arc<Shared>) -> Result<(), SystemException> {
     let in_request = crate::servant::try_request().is_some_and(|request| Arc::ptr_eq(request.core(), orb));
     if !in_request && !is_step_of(orb) {
         return Ok(());
     }
     Err(SystemException::bad_inv_order().with_minor(minor::BAD_INV_ORDER_WOULD_DEADLOCK)
-    .with_reason("a servant or servant manager would wait for its own request: wait in a spawned task, outside of the request"))
+    .with_reason("a servant, servant manager or adapter activator might wait for itself: wait in a spawned task, outside of the request"))
 }
 
 impl ManagerCore {
@@ -188,7 +190,7 @@ impl ManagerCore {
             id: id.into(),
             is_for_one_poa,
             inner: Mutex::new(Inner { state, poas: Vec::new(), held_wakers: HashMap::new() }),
-            next_number: AtomicU64::new(0),
+            next_held_number: AtomicU64::new(0),
             held_requests: AtomicUsize::new(0),
             held_bytes: AtomicUsize::new(0),
         })
@@ -261,15 +263,15 @@ impl ManagerCore {
 }
 
 impl HeldRequest {
-    /// Counts a request of `size` bytes as held. Returns `None` if a limit is exceeded.
-    pub(crate) fn new(poa: &Arc<PoaGate>, size: usize, limits: &Limits) -> Option<Self> {
+    /// Counts a request of this size as held. Returns `None` if a limit is exceeded.
+    pub(crate) fn new(poa: &Arc<PoaGate>, size_bytes: usize, limits: &Limits) -> Option<Self> {
         let manager = &poa.node().manager;
         let requests = manager.held_requests.fetch_add(1, Ordering::Relaxed);
-        let before = manager.held_bytes.fetch_add(size, Ordering::Relaxed);
-        let number = manager.next_number.fetch_add(1, Ordering::Relaxed);
-        let held = Self { poa: Arc::clone(poa), number, size };
+        let before = manager.held_bytes.fetch_add(size_bytes, Ordering::Relaxed);
+        let number = manager.next_held_number.fetch_add(1, Ordering::Relaxed);
+        let held = Self { poa: Arc::clone(poa), number, size_bytes };
         let fits =
-            requests < limits.max_held_requests && before.saturating_add(size) <= limits.max_held_bytes;
+            requests < limits.max_held_requests && before.saturating_add(size_bytes) <= limits.max_held_bytes;
         fits.then_some(held)
     }
 
@@ -288,7 +290,7 @@ impl Drop for HeldRequest {
     fn drop(&mut self) {
         let manager = &self.poa.node().manager;
         manager.held_requests.fetch_sub(1, Ordering::Relaxed);
-        manager.held_bytes.fetch_sub(self.size, Ordering::Relaxed);
+        manager.held_bytes.fetch_sub(self.size_bytes, Ordering::Relaxed);
         manager.lock().held_wakers.remove(&self.number);
     }
 }

@@ -14,11 +14,11 @@ pub(crate) mod lookup;
 pub(crate) mod manager;
 pub(crate) mod object_adapter;
 mod objects;
-mod places;
 mod policies;
 mod policy;
 mod servant_activation;
 mod servants;
+mod slots;
 pub(crate) mod step_queue;
 mod template;
 

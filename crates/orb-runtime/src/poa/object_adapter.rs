@@ -1,53 +1,55 @@
 //! The tables in which an ORB looks up objects and POAs by object key.
 //!
-//! The key of an object whose id the POA chose contains the index of its slot, so that no search is needed. A
-//! generation in the key detects that the slot was reused. Other objects, such as those with plain keys
-//! (`corbaloc:.../Account`), are looked up by id in concurrent hash maps. Look-ups take no lock.
+//! In a transient POA that chooses the ids and serves only active objects, the key of an object contains the
+//! index of its slot, so that no search is needed. A generation in the key detects that the slot was reused.
+//! The objects of other POAs, and objects with plain keys (`corbaloc:.../Account`), are looked up by id in
+//! concurrent hash maps. Look-ups take no lock.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use giop_proto::Streams;
+use giop_proto::StreamSelector;
 use tokio::sync::Semaphore;
 
 use crate::object_key;
-use crate::object_key::{Boot, Key, Path, PathBuf, Place};
+use crate::object_key::{BootId, Key, PoaPath, PoaPathBuf, SlotId};
 use crate::poa::core::PoaParams;
 use crate::poa::error::PoaError;
 use crate::poa::manager::{ManagerCore, PoaManagerState};
-use crate::poa::places::{Keys, Slots};
 use crate::poa::policies::Policies;
 use crate::poa::policy::{BidirectionalPolicy, IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy};
+use crate::poa::slots::{ObjectLookup, SlotTable};
 use crate::servant::active_object::{ActiveObject, NO_SLOT};
 use crate::servant::poa_gate::PoaGate;
-use crate::servant::thread_model::MainThread;
+use crate::servant::thread_model::MainThreadQueue;
 use crate::servant::{Servant, Skeleton};
 
 pub(crate) struct ObjectAdapter {
     /// Distinguishes the keys of this run from those of earlier runs.
-    pub(super) boot: Boot,
+    pub(super) boot: BootId,
     #[cfg(feature = "experiments")]
     pub(crate) strategies: crate::poa::experiments::Strategies,
-    slots: Slots<ActiveObject>,
+    slots: SlotTable<ActiveObject>,
     active_count: AtomicUsize,
+    /// Whether an object has been activated whose servant has operations with streams.
     has_streams: AtomicBool,
     /// Whether an object has been activated whose servant takes arguments as undecoded bytes.
     has_raw_servants: AtomicBool,
     /// Whether a POA has been created whose objects may be called over connections that this ORB opened.
-    has_bidirectional: AtomicBool,
+    has_bidirectional_poas: AtomicBool,
     root: Arc<PoaGate>,
     pub(crate) plain_poa: Arc<PoaGate>,
-    /// The transient POAs whose keys contain their place, by index.
-    transient: Slots<PoaGate>,
-    /// The persistent POAs, by the encoded names from the root down.
-    persistent: papaya::HashMap<Box<[u8]>, Arc<PoaGate>>,
+    /// The transient POAs whose keys contain the POA's slot.
+    transient_poas: SlotTable<PoaGate>,
+    /// The persistent POAs, by their encoded paths.
+    persistent_poas: papaya::HashMap<Box<[u8]>, Arc<PoaGate>>,
     managers: Mutex<HashMap<Box<str>, Arc<ManagerCore>>>,
-    next_id: AtomicU64,
-    next_poa: AtomicU32,
+    next_object_number: AtomicU64,
+    next_poa_number: AtomicU32,
     blocking_threads: Arc<Semaphore>,
-    pub(crate) main_thread: MainThread,
+    pub(crate) main_thread: MainThreadQueue,
 }
 
 pub(crate) enum Located<'a> {
@@ -56,6 +58,7 @@ pub(crate) enum Located<'a> {
     MissingObject(Arc<PoaGate>, &'a [u8]),
     /// The POA does not exist. Contains its nearest existing ancestor, and the name of the missing child.
     MissingPoa(Arc<PoaGate>, &'a str),
+    /// There is no such object, or no such POA, or the key is malformed.
     NotFound,
 }
 
@@ -66,12 +69,12 @@ pub(crate) enum PlainKeyError {
     Reserved,
 }
 
-impl Streams for ObjectAdapter {
-    fn any(&self) -> bool {
+impl StreamSelector for ObjectAdapter {
+    fn any_streamed(&self) -> bool {
         self.has_streams.load(Ordering::Relaxed)
     }
 
-    fn streams(&self, key: &[u8], operation: &[u8]) -> bool {
+    fn is_streamed(&self, key: &[u8], operation: &[u8]) -> bool {
         let found = self.find(key);
         found.is_some_and(|entry| entry.skeleton.streamed().iter().any(|name| name.as_bytes() == operation))
     }
@@ -80,37 +83,37 @@ impl Streams for ObjectAdapter {
         self.has_raw_servants.load(Ordering::Relaxed)
     }
 
-    fn passes(&self, key: &[u8]) -> bool {
+    fn is_forwarded(&self, key: &[u8]) -> bool {
         self.find(key).is_some_and(|entry| entry.skeleton.takes_raw_arguments())
     }
 }
 
 impl ObjectAdapter {
     pub(crate) fn new(
-        boot: Boot,
+        boot: BootId,
         blocking_threads: usize,
         #[cfg(feature = "experiments")] demux: crate::experiments::Demux,
     ) -> Self {
         let blocking_threads = Arc::new(Semaphore::new(blocking_threads));
-        let main_thread = MainThread::default();
+        let main_thread = MainThreadQueue::default();
         let manager = ManagerCore::new("RootPOAManager", PoaManagerState::Active, false);
-        let transient = Slots::new();
-        let poa = |number, name: &str, policies, keys| {
-            let (name, path) = (name.into(), PathBuf::default());
-            let (parent, initializing) = (Weak::new(), false);
-            let params = PoaParams { name, path, policies, keys, parent, initializing };
+        let transient_poas = SlotTable::new();
+        let poa = |number, name: &str, policies, lookup| {
+            let (name, path) = (name.into(), PoaPathBuf::default());
+            let (parent, is_initializing) = (Weak::new(), false);
+            let params = PoaParams { name, path, policies, lookup, parent, is_initializing };
             PoaGate::new(params, number, &manager, &blocking_threads, &main_thread.turn)
         };
-        let (policies, path) = (Policies::root(), PathBuf::default());
+        let (policies, path) = (Policies::root(), PoaPathBuf::default());
         #[cfg(feature = "experiments")]
         let strategies = crate::poa::experiments::Strategies::new(demux);
         #[cfg(feature = "experiments")]
-        let keys = strategies.keys(boot, 0, (&policies, path.as_path()), &transient);
+        let lookup = strategies.object_lookup(boot, 0, (&policies, path.as_path()), &transient_poas);
         #[cfg(not(feature = "experiments"))]
-        let keys = Keys::new(boot, (&policies, path.as_path()), true, &transient);
-        // The root POA has no name, so its key is never too long.
-        let root = poa(0, "RootPOA", policies, keys.unwrap_or_default());
-        publish_poa(&transient, &root);
+        let lookup = ObjectLookup::new(boot, (&policies, path.as_path()), true, &transient_poas);
+        // The path of the root POA is empty, so its keys are never too long.
+        let root = poa(0, "RootPOA", policies, lookup.unwrap_or_default());
+        publish_poa(&transient_poas, &root);
         let plain = Policies {
             lifespan: LifespanPolicy::Persistent,
             id_assignment: IdAssignmentPolicy::User,
@@ -121,18 +124,18 @@ impl ObjectAdapter {
             boot,
             #[cfg(feature = "experiments")]
             strategies,
-            slots: Slots::new(),
+            slots: SlotTable::new(),
             active_count: AtomicUsize::new(0),
             has_streams: AtomicBool::new(false),
             has_raw_servants: AtomicBool::new(false),
-            has_bidirectional: AtomicBool::new(false),
+            has_bidirectional_poas: AtomicBool::new(false),
             root,
-            plain_poa: poa(1, "plain keys", plain, Keys::default()),
-            transient,
-            persistent: papaya::HashMap::new(),
+            plain_poa: poa(1, "plain keys", plain, ObjectLookup::default()),
+            transient_poas,
+            persistent_poas: papaya::HashMap::new(),
             managers: Mutex::new([("RootPOAManager".into(), Arc::clone(&manager))].into()),
-            next_id: AtomicU64::new(0),
-            next_poa: AtomicU32::new(2),
+            next_object_number: AtomicU64::new(0),
+            next_poa_number: AtomicU32::new(2),
             blocking_threads,
             main_thread,
         }
@@ -143,7 +146,7 @@ impl ObjectAdapter {
     }
 
     pub(crate) fn has_bidirectional(&self) -> bool {
-        self.has_bidirectional.load(Ordering::Relaxed)
+        self.has_bidirectional_poas.load(Ordering::Relaxed)
     }
 
     pub(crate) fn root(&self) -> &Arc<PoaGate> {
@@ -173,7 +176,7 @@ impl ObjectAdapter {
         servant: Servant,
     ) -> Option<Arc<ActiveObject>> {
         let entry = self.new_entry(poa, id, NO_SLOT, servant);
-        if !poa.node().keys.objects.insert(&entry) {
+        if !poa.node().lookup.objects.insert(&entry) {
             return None;
         }
         poa.count_activation(&self.active_count);
@@ -184,57 +187,57 @@ impl ObjectAdapter {
 
     fn new_entry(&self, poa: &Arc<PoaGate>, id: &[u8], slot: u32, servant: Servant) -> Arc<ActiveObject> {
         self.record_skeleton(&*servant.skeleton);
-        let id_start = poa.node().keys.prefix.len();
+        let id_start = poa.node().lookup.key_prefix.len();
         Arc::new(ActiveObject::new(&poa.key(id), id_start, slot, Arc::clone(poa), servant))
     }
 
-    /// Activates an object at an unused place, in a POA that finds objects by index.
+    /// Activates an object in an unused slot. The POA must find its objects by index.
     pub(crate) fn activate(&self, poa: &Arc<PoaGate>, servant: Servant) -> Arc<ActiveObject> {
         self.activate_at(poa, self.reserve(poa), servant)
     }
 
-    /// Reserves an unused place, which is reused only after an object was deactivated there.
-    pub(crate) fn reserve(&self, poa: &PoaGate) -> Place {
-        let place = self.slots.take();
-        if let Some(slot) = self.slots.get(place.index) {
-            slot.owner.store(poa.node().number, Ordering::Relaxed);
+    /// Reserves an unused slot, which is reused only after an object in it was deactivated.
+    pub(crate) fn reserve(&self, poa: &PoaGate) -> SlotId {
+        let slot_id = self.slots.take();
+        if let Some(slot) = self.slots.get(slot_id.index) {
+            slot.poa_number.store(poa.node().number, Ordering::Relaxed);
         }
-        place
+        slot_id
     }
 
-    fn activate_at(&self, poa: &Arc<PoaGate>, place: Place, servant: Servant) -> Arc<ActiveObject> {
+    fn activate_at(&self, poa: &Arc<PoaGate>, slot_id: SlotId, servant: Servant) -> Arc<ActiveObject> {
         poa.count_activation(&self.active_count);
-        let entry = self.new_entry(poa, &place.to_bytes(), place.index, servant);
-        self.slots.put(place.index, &entry);
+        let entry = self.new_entry(poa, &slot_id.to_bytes(), slot_id.index, servant);
+        self.slots.put(slot_id.index, &entry);
         #[cfg(feature = "experiments")]
         self.strategies.record_activation(&entry);
         entry
     }
 
-    /// Activates an object at a reserved place. Returns `None` if an object is active there.
+    /// Activates an object in a reserved slot. Returns `None` if an object is active in it.
     pub(crate) fn activate_reserved(
         &self,
         poa: &Arc<PoaGate>,
-        place: Place,
+        slot_id: SlotId,
         servant: Servant,
     ) -> Option<Arc<ActiveObject>> {
-        // Serializes concurrent activations at one place.
+        // Serializes concurrent activations in one slot.
         let _lock = poa.children();
-        let taken = self.slots.get(place.index).is_none_or(|slot| slot.value.load().is_some());
-        (!taken).then(|| self.activate_at(poa, place, servant))
+        let taken = self.slots.get(slot_id.index).is_none_or(|slot| slot.value.load().is_some());
+        (!taken).then(|| self.activate_at(poa, slot_id, servant))
     }
 
-    /// Returns whether the place was reserved for an object of this POA, active or not.
-    pub(crate) fn is_reserved(&self, place: Place, poa: &PoaGate) -> bool {
-        self.slots.get(place.index).is_some_and(|slot| {
-            slot.generation.load(Ordering::Relaxed) == place.generation
-                && slot.owner.load(Ordering::Relaxed) == poa.node().number
+    /// Returns whether the slot was reserved for an object of this POA, active or not.
+    pub(crate) fn is_reserved(&self, slot_id: SlotId, poa: &PoaGate) -> bool {
+        self.slots.get(slot_id.index).is_some_and(|slot| {
+            slot.generation.load(Ordering::Relaxed) == slot_id.generation
+                && slot.poa_number.load(Ordering::Relaxed) == poa.node().number
         })
     }
 
-    /// Returns an id that the ORB has not returned before. If `across_runs`, earlier runs have not either.
+    /// Returns a new object id. If `across_runs` is set, it also differs from the ids of earlier runs.
     pub(crate) fn next_id(&self, across_runs: bool) -> Vec<u8> {
-        let number = self.next_id.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+        let number = self.next_object_number.fetch_add(1, Ordering::Relaxed).to_be_bytes();
         if across_runs { [self.boot, number].concat() } else { number.to_vec() }
     }
 
@@ -245,7 +248,7 @@ impl ObjectAdapter {
             Some((boot, number)) => (*boot, number),
             None => return false,
         };
-        let next = self.next_id.load(Ordering::Relaxed);
+        let next = self.next_object_number.load(Ordering::Relaxed);
         number.try_into().is_ok_and(|number| boot != self.boot || u64::from_be_bytes(number) < next)
     }
 
@@ -260,11 +263,13 @@ impl ObjectAdapter {
             return located;
         }
         let (poa, id) = match Key::parse(key) {
-            Ok(Key::Active { place, .. }) => {
-                return self.object_at(place, key).map_or(Located::NotFound, Located::Object);
+            Ok(Key::Active { slot, .. }) => {
+                return self.object_at(slot, key).map_or(Located::NotFound, Located::Object);
             }
             Ok(Key::Transient { boot, poa, id }) if boot == self.boot => (self.poa_at(poa), id),
-            Ok(Key::Persistent { path, id }) => (self.persistent.pin().get(path.as_slice()).cloned(), id),
+            Ok(Key::Persistent { path, id }) => {
+                (self.persistent_poas.pin().get(path.as_slice()).cloned(), id)
+            }
             Ok(Key::Plain(id)) => {
                 let missing = || Located::MissingObject(Arc::clone(&self.plain_poa), id);
                 return self.plain_poa.find(id).map_or_else(missing, Located::Object);
@@ -276,9 +281,9 @@ impl ObjectAdapter {
     }
 
     #[inline]
-    pub(super) fn object_at(&self, place: Place, key: &[u8]) -> Option<Arc<ActiveObject>> {
-        let found = self.slots.get(place.index)?.value.load();
-        // The key also contains the boot stamp and the generation.
+    pub(super) fn object_at(&self, slot_id: SlotId, key: &[u8]) -> Option<Arc<ActiveObject>> {
+        let found = self.slots.get(slot_id.index)?.value.load();
+        // The whole key is compared, because it also contains the boot id and the generation.
         found.as_ref().filter(|entry| entry.key() == key).map(Arc::clone)
     }
 
@@ -301,7 +306,7 @@ impl ObjectAdapter {
     /// the name of its missing child, or `None` if the names are malformed.
     pub(super) fn find_poa<'a>(
         &self,
-        path: Path<'a>,
+        path: PoaPath<'a>,
     ) -> Result<Arc<PoaGate>, Option<(Arc<PoaGate>, &'a str)>> {
         let mut poa = Arc::clone(&self.root);
         for name in path.names().map_err(|_| None)? {
@@ -310,9 +315,9 @@ impl ObjectAdapter {
         Ok(poa)
     }
 
-    fn poa_at(&self, place: Place) -> Option<Arc<PoaGate>> {
-        let poa = self.transient.get(place.index)?.value.load_full()?;
-        (poa.node().keys.place == Some(place)).then_some(poa)
+    fn poa_at(&self, slot_id: SlotId) -> Option<Arc<PoaGate>> {
+        let poa = self.transient_poas.get(slot_id.index)?.value.load_full()?;
+        (poa.node().lookup.poa_slot == Some(slot_id)).then_some(poa)
     }
 
     pub(crate) fn create_poa(
@@ -330,27 +335,28 @@ impl ObjectAdapter {
         if children.by_name.contains_key(name) {
             return Err(PoaError::AdapterAlreadyExists(name.to_owned()));
         }
-        let number = self.next_poa.fetch_add(1, Ordering::Relaxed);
+        let number = self.next_poa_number.fetch_add(1, Ordering::Relaxed);
         let policies_and_path = (&policies, path.as_path());
         #[cfg(feature = "experiments")]
-        let keys = self.strategies.keys(self.boot, number, policies_and_path, &self.transient)?;
+        let lookup =
+            self.strategies.object_lookup(self.boot, number, policies_and_path, &self.transient_poas)?;
         #[cfg(not(feature = "experiments"))]
-        let keys = Keys::new(self.boot, policies_and_path, true, &self.transient)?;
+        let lookup = ObjectLookup::new(self.boot, policies_and_path, true, &self.transient_poas)?;
         let params = PoaParams {
             name: name.into(),
             path,
             policies,
-            keys,
+            lookup,
             parent: Arc::downgrade(parent),
-            initializing: parent.holds_child(&children, name),
+            is_initializing: parent.must_hold_child(&children, name),
         };
         let poa = PoaGate::new(params, number, manager, &self.blocking_threads, &self.main_thread.turn);
         if policies.bidirectional == BidirectionalPolicy::Both {
-            self.has_bidirectional.store(true, Ordering::Relaxed);
+            self.has_bidirectional_poas.store(true, Ordering::Relaxed);
         }
-        publish_poa(&self.transient, &poa);
+        publish_poa(&self.transient_poas, &poa);
         if policies.lifespan == LifespanPolicy::Persistent {
-            self.persistent.pin().insert(poa.node().path.as_path().as_slice().into(), Arc::clone(&poa));
+            self.persistent_poas.pin().insert(poa.node().path.as_path().as_slice().into(), Arc::clone(&poa));
         }
         // Publish last: `locate_with_missing_poa` must not find a POA that is not in the tables above.
         children.by_name.insert(name.into(), Arc::clone(&poa));
@@ -359,15 +365,15 @@ impl ObjectAdapter {
 
     pub(crate) fn set_fallback(&self, poa: &Arc<PoaGate>, servant: Servant) {
         self.record_skeleton(&*servant.skeleton);
-        let entry = ActiveObject::shared(&poa.node().keys.prefix, Arc::clone(poa), servant);
+        let entry = ActiveObject::shared(&poa.node().lookup.key_prefix, Arc::clone(poa), servant);
         // Concurrent look-ups find the old or the new entry.
         if let Some(before) = poa.node().fallback.swap(Some(Arc::new(entry))) {
-            before.retire();
+            before.mark_deactivated();
         }
     }
 
-    /// Returns whether an object can be activated later under a key of this form: one without an index.
-    pub(crate) fn can_be_activated(&self, key: &[u8]) -> bool {
+    /// Returns whether the key is valid and contains no index, so that an object can be activated under it.
+    pub(crate) fn is_activatable_key(&self, key: &[u8]) -> bool {
         !matches!(Key::parse(key), Ok(Key::Active { .. }) | Err(_))
     }
 
@@ -376,9 +382,9 @@ impl ObjectAdapter {
         poa.count_deactivation(&self.active_count);
     }
 
-    /// Deactivates an object that has no servant activator. Active requests continue.
+    /// Deactivates an object without a servant activator. Returns `false` if it was deactivated before.
     pub(crate) fn deactivate(&self, entry: &ActiveObject) -> bool {
-        if !entry.retire() {
+        if !entry.mark_deactivated() {
             return false;
         }
         self.remove_from_tables(entry);
@@ -390,19 +396,19 @@ impl ObjectAdapter {
         true
     }
 
-    /// Removes a retired object from the tables by id. Then another object can be activated under its id.
+    /// Removes a deactivated object from the tables by id. Its id can then be used for another object.
     pub(crate) fn remove_from_tables(&self, entry: &ActiveObject) {
         #[cfg(feature = "experiments")]
         self.strategies.remove_from_tables(entry);
         if entry.slot == NO_SLOT {
-            entry.poa.node().keys.objects.remove(entry.id());
+            entry.poa.node().lookup.objects.remove(entry.id());
         }
     }
 
     /// Waits until the POA's objects have finished the requests that they serve at the time of the call. The
     /// default servant or servant locator is included.
     pub(crate) async fn wait_until_idle(&self, poa: &Arc<PoaGate>) {
-        let mut busy = poa.node().keys.objects.filter(ActiveObject::is_busy);
+        let mut busy = poa.node().lookup.objects.filter(ActiveObject::is_busy);
         busy.extend(poa.node().fallback.load_full().filter(|entry| entry.is_busy()));
         busy.extend(self.slots.values().filter(|entry| entry.is_busy() && Arc::ptr_eq(&entry.poa, poa)));
         for entry in busy {
@@ -412,7 +418,7 @@ impl ObjectAdapter {
 
     /// Returns all active objects of the POA. The default servant is not included.
     pub(crate) fn objects_of(&self, poa: &Arc<PoaGate>) -> Vec<Arc<ActiveObject>> {
-        let mut all = poa.node().keys.objects.filter(|entry| !entry.is_deactivated());
+        let mut all = poa.node().lookup.objects.filter(|entry| !entry.is_deactivated());
         if poa.is_indexed() {
             all.extend(self.slots.values().filter(|entry| Arc::ptr_eq(&entry.poa, poa)));
         }
@@ -420,13 +426,13 @@ impl ObjectAdapter {
     }
 
     pub(crate) fn forget_poa(&self, poa: &Arc<PoaGate>) {
-        if let Some(place) = poa.node().keys.place {
-            self.transient.free(place.index);
+        if let Some(slot_id) = poa.node().lookup.poa_slot {
+            self.transient_poas.free(slot_id.index);
         }
         let path = poa.node().path.as_path().as_slice();
-        let persistent = self.persistent.pin();
-        if persistent.get(path).is_some_and(|found| Arc::ptr_eq(found, poa)) {
-            persistent.remove(path);
+        let persistent_poas = self.persistent_poas.pin();
+        if persistent_poas.get(path).is_some_and(|found| Arc::ptr_eq(found, poa)) {
+            persistent_poas.remove(path);
         }
         if poa.node().manager.is_removable() {
             self.managers().remove(poa.node().manager.id());
@@ -444,9 +450,9 @@ impl ObjectAdapter {
     }
 }
 
-fn publish_poa(poas: &Slots<PoaGate>, poa: &Arc<PoaGate>) {
-    if let Some(place) = poa.node().keys.place {
-        poas.put(place.index, poa);
+fn publish_poa(poas: &SlotTable<PoaGate>, poa: &Arc<PoaGate>) {
+    if let Some(slot_id) = poa.node().lookup.poa_slot {
+        poas.put(slot_id.index, poa);
     }
 }
 

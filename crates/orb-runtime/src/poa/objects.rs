@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-use crate::object_key::{KeyError, MAX_KEY_SIZE, ObjectId, Place};
+use crate::object_key::{KeyError, MAX_KEY_BYTES, ObjectId, SlotId};
 use crate::poa::error::PoaError;
 use crate::poa::handle::Poa;
 use crate::poa::locator::LocatorSkeleton;
@@ -39,7 +39,7 @@ impl Poa {
     /// the reference determines the interface.
     ///
     /// # Errors
-    /// Those of [`activate_object`](Self::activate_object).
+    /// The same as for [`activate_object`](Self::activate_object).
     pub fn activate<R: Serves<S>, S>(&self, servant: S) -> Result<R, PoaError> {
         let id = self.activate_object(Servant::of::<R, S>(servant))?;
         Ok(R::from_object(self.reference(R::REPOSITORY_ID, id.as_slice())))
@@ -49,7 +49,7 @@ impl Poa {
     /// determines the interface.
     ///
     /// # Errors
-    /// Those of [`activate_object_with_id`](Self::activate_object_with_id).
+    /// The same as for [`activate_object_with_id`](Self::activate_object_with_id).
     pub fn activate_with_id<R: Serves<S>, S>(
         &self,
         id: impl Into<ObjectId>,
@@ -63,13 +63,13 @@ impl Poa {
     /// Activates a servant under an id that the POA chooses.
     ///
     /// # Errors
-    /// * [`WrongPolicy`](PoaError::WrongPolicy) without SYSTEM_ID and RETAIN.
-    /// * [`ServantAlreadyActive`](PoaError::ServantAlreadyActive) with UNIQUE_ID.
+    /// * [`WrongPolicy`](PoaError::WrongPolicy) unless the POA has SYSTEM_ID and RETAIN.
+    /// * [`ServantAlreadyActive`](PoaError::ServantAlreadyActive) if the servant is active and UNIQUE_ID set.
     /// * `BAD_INV_ORDER` minor OMG 4 after the shutdown of the ORB has begun.
     /// * `OBJECT_NOT_EXIST` minor OMG 2 after `destroy`.
     pub fn activate_object(&self, servant: Servant) -> Result<ObjectId, PoaError> {
-        let has = self.core.chooses_ids() && self.policies().retains();
-        self.require(has, "activate_object", "SYSTEM_ID and RETAIN")?;
+        let is_met = self.core.chooses_ids() && self.policies().retains();
+        self.require(is_met, "activate_object", "SYSTEM_ID and RETAIN")?;
         let entry = self.activate_servant(None, servant)?;
         Ok(entry.id().into())
     }
@@ -77,9 +77,9 @@ impl Poa {
     /// Activates a servant under an id.
     ///
     /// # Errors
-    /// * [`WrongPolicy`](PoaError::WrongPolicy) without RETAIN.
-    /// * [`ObjectAlreadyActive`](PoaError::ObjectAlreadyActive).
-    /// * [`ServantAlreadyActive`](PoaError::ServantAlreadyActive) with UNIQUE_ID.
+    /// * [`WrongPolicy`](PoaError::WrongPolicy) unless the POA has RETAIN.
+    /// * [`ObjectAlreadyActive`](PoaError::ObjectAlreadyActive) if an object has this id.
+    /// * [`ServantAlreadyActive`](PoaError::ServantAlreadyActive) if the servant is active and UNIQUE_ID set.
     /// * `BAD_PARAM` minor OMG 14 if the POA has SYSTEM_ID and did not choose the id, or if the object's key
     ///   would be too long.
     /// * `BAD_INV_ORDER` minor OMG 4 after the shutdown of the ORB has begun.
@@ -94,7 +94,8 @@ impl Poa {
     /// default servant or a servant activator. Running requests continue.
     ///
     /// # Errors
-    /// [`WrongPolicy`](PoaError::WrongPolicy) without RETAIN; [`ObjectNotActive`](PoaError::ObjectNotActive).
+    /// * [`WrongPolicy`](PoaError::WrongPolicy) unless the POA has RETAIN.
+    /// * [`ObjectNotActive`](PoaError::ObjectNotActive) if no object is active under the id.
     pub fn deactivate_object(&self, id: &ObjectId) -> Result<Deactivation, PoaError> {
         self.require(self.policies().retains(), "deactivate_object", "RETAIN")?;
         let entry = self.entry(id.as_slice()).ok_or(PoaError::ObjectNotActive)?;
@@ -105,13 +106,13 @@ impl Poa {
     }
 
     /// Creates a reference to an object that is not active yet, with an id that the POA chooses.
-    /// [`reference_to_id`](Self::reference_to_id) returns this id, and `request().object_id()` in a request.
+    /// [`reference_to_id`](Self::reference_to_id) and, in a request, `request().object_id()` return the id.
     ///
     /// A POA with TRANSIENT, SYSTEM_ID, RETAIN and USE_ACTIVE_OBJECT_MAP_ONLY reserves a slot of 24 bytes for
     /// the object. The slot is reused only after the object was activated and deactivated.
     ///
     /// # Errors
-    /// [`WrongPolicy`](PoaError::WrongPolicy) without SYSTEM_ID.
+    /// [`WrongPolicy`](PoaError::WrongPolicy) unless the POA has SYSTEM_ID.
     pub fn create_reference<R: Reference>(&self) -> Result<R, PoaError> {
         self.require(self.core.chooses_ids(), "create_reference", "SYSTEM_ID")?;
         Ok(R::from_object(self.reference(R::REPOSITORY_ID, &self.next_id())))
@@ -128,7 +129,7 @@ impl Poa {
         Ok(R::from_object(self.reference(R::REPOSITORY_ID, id.as_slice())))
     }
 
-    /// Returns the id of the servant's object. The first case that applies determines it:
+    /// Returns the id of the servant's object. The first of these cases that applies determines the id:
     ///
     /// 1. With RETAIN and UNIQUE_ID, the id under which the servant is active.
     /// 2. With USE_DEFAULT_SERVANT, the called object's id if the servant serves the current request.
@@ -138,12 +139,12 @@ impl Poa {
     /// # Errors
     /// * [`WrongPolicy`](PoaError::WrongPolicy) unless the POA has USE_DEFAULT_SERVANT, or RETAIN together
     ///   with UNIQUE_ID or IMPLICIT_ACTIVATION.
-    /// * [`ServantNotActive`](PoaError::ServantNotActive).
+    /// * [`ServantNotActive`](PoaError::ServantNotActive) if none of the cases applies.
     pub fn servant_to_id(&self, servant: &Servant) -> Result<ObjectId, PoaError> {
-        let has = self.uses_default() || self.can_find_by_servant();
+        let is_met = self.uses_default_servant() || self.can_find_by_servant();
         let required = "USE_DEFAULT_SERVANT, or RETAIN with UNIQUE_ID or IMPLICIT_ACTIVATION";
-        self.require(has, "servant_to_id", required)?;
-        self.id_of(servant)
+        self.require(is_met, "servant_to_id", required)?;
+        self.id_of_servant(servant)
     }
 
     /// Returns the reference of the servant's object, which [`servant_to_id`](Self::servant_to_id) finds or
@@ -152,55 +153,56 @@ impl Poa {
     /// # Errors
     /// * [`WrongPolicy`](PoaError::WrongPolicy) unless the POA has RETAIN together with UNIQUE_ID or
     ///   IMPLICIT_ACTIVATION, or the servant serves the current request.
-    /// * [`ServantNotActive`](PoaError::ServantNotActive).
+    /// * [`ServantNotActive`](PoaError::ServantNotActive) as for [`servant_to_id`](Self::servant_to_id).
     #[doc(alias = "_this")]
     pub fn servant_to_reference(&self, servant: &Servant) -> Result<ObjectRef, PoaError> {
-        let has = self.can_find_by_servant() || self.current_id(servant).is_some();
-        self.require(has, "servant_to_reference", "RETAIN, and UNIQUE_ID or IMPLICIT_ACTIVATION")?;
-        let id = self.id_of(servant)?;
+        let is_met = self.can_find_by_servant() || self.current_id(servant).is_some();
+        self.require(is_met, "servant_to_reference", "RETAIN, and UNIQUE_ID or IMPLICIT_ACTIVATION")?;
+        let id = self.id_of_servant(servant)?;
         Ok(self.reference(servant.repository_id(), id.as_slice()))
     }
 
     /// Returns the servant of the object, or the default servant if the object is not active.
     ///
     /// # Errors
-    /// * [`WrongPolicy`](PoaError::WrongPolicy) with neither RETAIN nor USE_DEFAULT_SERVANT.
-    /// * [`WrongAdapter`](PoaError::WrongAdapter).
-    /// * [`ObjectNotActive`](PoaError::ObjectNotActive).
+    /// * [`WrongPolicy`](PoaError::WrongPolicy) if the POA has neither RETAIN nor USE_DEFAULT_SERVANT.
+    /// * [`WrongAdapter`](PoaError::WrongAdapter) if the object does not belong to this POA.
+    /// * [`ObjectNotActive`](PoaError::ObjectNotActive) if there is no such servant.
     pub fn reference_to_servant<R: Reference>(&self, reference: &R) -> Result<Servant, PoaError> {
-        let has = self.policies().retains() || self.uses_default();
-        self.require(has, "reference_to_servant", "RETAIN or USE_DEFAULT_SERVANT")?;
-        self.servant_of(&self.reference_to_id(reference)?)
+        let is_met = self.policies().retains() || self.uses_default_servant();
+        self.require(is_met, "reference_to_servant", "RETAIN or USE_DEFAULT_SERVANT")?;
+        self.servant_with_id(&self.reference_to_id(reference)?)
     }
 
     /// Returns the id of the object, which need not be active.
     ///
     /// # Errors
-    /// [`WrongAdapter`](PoaError::WrongAdapter).
+    /// [`WrongAdapter`](PoaError::WrongAdapter) if the object does not belong to this POA.
     pub fn reference_to_id<R: Reference>(&self, reference: &R) -> Result<ObjectId, PoaError> {
         let object = reference.as_object();
         let key = object.own_key().filter(|_| Arc::ptr_eq(object.orb(), &self.orb));
-        let id = key.and_then(|key| key.strip_prefix(&*self.core.node().keys.prefix)).map(ObjectId::from);
+        let prefix = &*self.core.node().lookup.key_prefix;
+        let id = key.and_then(|key| key.strip_prefix(prefix)).map(ObjectId::from);
         let id = id.filter(|id| !self.core.is_indexed() || self.check_id(id).is_ok());
-        id.filter(|_| !self.core.node().keys.prefix.is_empty()).ok_or(PoaError::WrongAdapter)
+        id.filter(|_| !prefix.is_empty()).ok_or(PoaError::WrongAdapter)
     }
 
     /// Returns the servant of the object, or the default servant if the object is not active.
     ///
     /// # Errors
-    /// * [`WrongPolicy`](PoaError::WrongPolicy) with neither RETAIN nor USE_DEFAULT_SERVANT.
-    /// * [`ObjectNotActive`](PoaError::ObjectNotActive).
+    /// * [`WrongPolicy`](PoaError::WrongPolicy) if the POA has neither RETAIN nor USE_DEFAULT_SERVANT.
+    /// * [`ObjectNotActive`](PoaError::ObjectNotActive) if there is no such servant.
     pub fn id_to_servant(&self, id: &ObjectId) -> Result<Servant, PoaError> {
-        let has = self.policies().retains() || self.uses_default();
-        self.require(has, "id_to_servant", "RETAIN or USE_DEFAULT_SERVANT")?;
-        self.servant_of(id)
+        let is_met = self.policies().retains() || self.uses_default_servant();
+        self.require(is_met, "id_to_servant", "RETAIN or USE_DEFAULT_SERVANT")?;
+        self.servant_with_id(id)
     }
 
     /// Returns the reference of an active object.
     ///
     /// # Errors
-    /// * [`WrongPolicy`](PoaError::WrongPolicy) without RETAIN.
-    /// * [`ObjectNotActive`](PoaError::ObjectNotActive).
+    /// * [`WrongPolicy`](PoaError::WrongPolicy) unless the POA has RETAIN.
+    /// * [`ObjectNotActive`](PoaError::ObjectNotActive) if no object is active under the id.
     pub fn id_to_reference(&self, id: &ObjectId) -> Result<ObjectRef, PoaError> {
         self.require(self.policies().retains(), "id_to_reference", "RETAIN")?;
         let entry = self.entry(id.as_slice()).ok_or(PoaError::ObjectNotActive)?;
@@ -210,33 +212,34 @@ impl Poa {
     /// Returns the default servant.
     ///
     /// # Errors
-    /// * [`WrongPolicy`](PoaError::WrongPolicy) without USE_DEFAULT_SERVANT.
-    /// * [`NoServant`](PoaError::NoServant).
+    /// * [`WrongPolicy`](PoaError::WrongPolicy) unless the POA has USE_DEFAULT_SERVANT.
+    /// * [`NoServant`](PoaError::NoServant) if none is set.
     #[doc(alias = "get_servant")]
     pub fn servant(&self) -> Result<Servant, PoaError> {
-        self.require(self.uses_default(), "get_servant", "USE_DEFAULT_SERVANT")?;
+        self.require(self.uses_default_servant(), "get_servant", "USE_DEFAULT_SERVANT")?;
         self.default_servant().ok_or(PoaError::NoServant)
     }
 
     /// Sets or replaces the default servant. Running requests of the previous servant continue.
     ///
     /// # Errors
-    /// [`WrongPolicy`](PoaError::WrongPolicy) without USE_DEFAULT_SERVANT.
+    /// * [`WrongPolicy`](PoaError::WrongPolicy) unless the POA has USE_DEFAULT_SERVANT.
+    /// * `OBJECT_NOT_EXIST` minor OMG 2 after `destroy`.
     pub fn set_servant(&self, servant: Servant) -> Result<(), PoaError> {
-        self.require(self.uses_default(), "set_servant", "USE_DEFAULT_SERVANT")?;
+        self.require(self.uses_default_servant(), "set_servant", "USE_DEFAULT_SERVANT")?;
         self.set_fallback(servant)
     }
 
     /// Sets the activator that creates servants on demand.
     ///
     /// # Errors
-    /// * [`WrongPolicy`](PoaError::WrongPolicy) without USE_SERVANT_MANAGER.
-    /// * `OBJ_ADAPTER` minor OMG 4 without RETAIN.
+    /// * [`WrongPolicy`](PoaError::WrongPolicy) unless the POA has USE_SERVANT_MANAGER.
+    /// * `OBJ_ADAPTER` minor OMG 4 unless the POA has RETAIN.
     /// * `OBJECT_NOT_EXIST` minor OMG 2 after `destroy`.
     /// * `BAD_INV_ORDER` minor OMG 6 if an activator is set already.
     #[doc(alias = "set_servant_manager")]
     pub fn set_servant_activator(&self, activator: impl ServantActivator) -> Result<(), PoaError> {
-        self.require(self.uses_manager(), "set_servant_manager", "USE_SERVANT_MANAGER")?;
+        self.require(self.uses_servant_manager(), "set_servant_manager", "USE_SERVANT_MANAGER")?;
         if !self.policies().retains() {
             return Err(PoaError::wrong_manager_kind("a POA with NON_RETAIN requires a servant locator"));
         }
@@ -253,13 +256,13 @@ impl Poa {
     /// Sets the locator that finds the servant for each request.
     ///
     /// # Errors
-    /// * [`WrongPolicy`](PoaError::WrongPolicy) without USE_SERVANT_MANAGER.
-    /// * `OBJ_ADAPTER` minor OMG 4 without NON_RETAIN.
+    /// * [`WrongPolicy`](PoaError::WrongPolicy) unless the POA has USE_SERVANT_MANAGER.
+    /// * `OBJ_ADAPTER` minor OMG 4 unless the POA has NON_RETAIN.
     /// * `OBJECT_NOT_EXIST` minor OMG 2 after `destroy`.
     /// * `BAD_INV_ORDER` minor OMG 6 if a locator is set already.
     #[doc(alias = "set_servant_manager")]
     pub fn set_servant_locator(&self, locator: impl ServantLocator) -> Result<(), PoaError> {
-        self.require(self.uses_manager(), "set_servant_manager", "USE_SERVANT_MANAGER")?;
+        self.require(self.uses_servant_manager(), "set_servant_manager", "USE_SERVANT_MANAGER")?;
         if self.policies().retains() {
             return Err(PoaError::wrong_manager_kind("a POA with RETAIN requires a servant activator"));
         }
@@ -275,22 +278,22 @@ impl Poa {
     /// Returns whether a servant activator or locator is set.
     ///
     /// # Errors
-    /// [`WrongPolicy`](PoaError::WrongPolicy) without USE_SERVANT_MANAGER.
+    /// [`WrongPolicy`](PoaError::WrongPolicy) unless the POA has USE_SERVANT_MANAGER.
     #[doc(alias = "get_servant_manager")]
     pub fn has_servant_manager(&self) -> Result<bool, PoaError> {
-        self.require(self.uses_manager(), "get_servant_manager", "USE_SERVANT_MANAGER")?;
-        Ok(self.core.node().servant_activations.is_set() || self.core.node().fallback.load().is_some())
+        self.require(self.uses_servant_manager(), "get_servant_manager", "USE_SERVANT_MANAGER")?;
+        Ok(self.core.node().servant_activations.has_activator() || self.core.node().fallback.load().is_some())
     }
 
-    fn uses_manager(&self) -> bool {
+    fn uses_servant_manager(&self) -> bool {
         self.policies().request_processing == RequestProcessingPolicy::ServantManager
     }
 
-    fn require(&self, has: bool, operation: &'static str, policies: &'static str) -> Result<(), PoaError> {
-        if has { Ok(()) } else { Err(PoaError::wrong_policy(operation, policies)) }
+    fn require(&self, is_met: bool, operation: &'static str, policies: &'static str) -> Result<(), PoaError> {
+        if is_met { Ok(()) } else { Err(PoaError::wrong_policy(operation, policies)) }
     }
 
-    fn uses_default(&self) -> bool {
+    fn uses_default_servant(&self) -> bool {
         self.policies().request_processing == RequestProcessingPolicy::DefaultServant
     }
 
@@ -299,7 +302,7 @@ impl Poa {
     }
 
     fn can_find_by_servant(&self) -> bool {
-        self.policies().retains() && (self.core.is_unique() || self.activates_implicitly())
+        self.policies().retains() && (self.core.has_unique_ids() || self.activates_implicitly())
     }
 
     fn is_persistent(&self) -> bool {
@@ -310,7 +313,7 @@ impl Poa {
         let found = if self.core.is_indexed() {
             self.orb.adapter().find(&self.core.key(id)).filter(|entry| Arc::ptr_eq(&entry.poa, &self.core))
         } else {
-            self.core.node().keys.objects.get(id)
+            self.core.node().lookup.objects.get(id)
         };
         found.filter(|entry| !entry.is_deactivated())
     }
@@ -328,15 +331,15 @@ impl Poa {
         let bytes = id.as_slice();
         let adapter = self.orb.adapter();
         let is_chosen = if self.core.is_indexed() {
-            bytes.try_into().is_ok_and(|bytes| adapter.is_reserved(Place::from_bytes(bytes), &self.core))
+            bytes.try_into().is_ok_and(|bytes| adapter.is_reserved(SlotId::from_bytes(bytes), &self.core))
         } else {
             !self.core.chooses_ids() || adapter.was_chosen(bytes, self.is_persistent())
         };
         if !is_chosen {
             return Err(PoaError::foreign_id());
         }
-        let len = self.core.node().keys.prefix.len() + bytes.len();
-        if len > MAX_KEY_SIZE { Err(KeyError::TooLong(len).into()) } else { Ok(()) }
+        let len = self.core.node().lookup.key_prefix.len() + bytes.len();
+        if len > MAX_KEY_BYTES { Err(KeyError::TooLong(len).into()) } else { Ok(()) }
     }
 
     fn activate_servant(
@@ -352,18 +355,18 @@ impl Poa {
         }
         let (adapter, poa) = (self.orb.adapter(), &self.core);
         let identity = servant.identity();
-        // If the program has no other handle of the servant, it cannot ask for the servant's objects, and
-        // they are not recorded.
+        // If the program has no other handle of the servant, it cannot ask for the servant's objects.
+        // Therefore they are not recorded.
         let has_other_handles = Arc::strong_count(&servant.skeleton) > 1;
-        if has_other_handles && poa.is_unique() && !poa.objects_of(identity).is_empty() {
+        if has_other_handles && poa.has_unique_ids() && !poa.objects_of_servant(identity).is_empty() {
             return Err(PoaError::ServantAlreadyActive);
         }
         let entry = match id {
             None if poa.is_indexed() => Some(adapter.activate(poa, servant)),
             None => adapter.activate_with_id(poa, &self.next_id(), servant),
             Some(id) if poa.is_indexed() => {
-                let place = id.as_slice().try_into().map(Place::from_bytes);
-                adapter.activate_reserved(poa, place.map_err(|_| PoaError::foreign_id())?, servant)
+                let slot_id = id.as_slice().try_into().map(SlotId::from_bytes);
+                adapter.activate_reserved(poa, slot_id.map_err(|_| PoaError::foreign_id())?, servant)
             }
             Some(id) => adapter.activate_with_id(poa, id.as_slice(), servant),
         };
@@ -375,7 +378,7 @@ impl Poa {
             adapter.deactivate(&entry);
             return Err(PoaError::already_destroyed());
         }
-        if has_other_handles && !poa.record_servant(identity, &entry, poa.is_unique()) {
+        if has_other_handles && !poa.record_servant(identity, &entry, poa.has_unique_ids()) {
             adapter.deactivate(&entry);
             return Err(PoaError::ServantAlreadyActive);
         }
@@ -389,14 +392,14 @@ impl Poa {
         (entry.servant_address() == servant.identity()).then(|| request.object_id().into())
     }
 
-    fn id_of(&self, servant: &Servant) -> Result<ObjectId, PoaError> {
+    fn id_of_servant(&self, servant: &Servant) -> Result<ObjectId, PoaError> {
         if self.policies().retains()
-            && self.core.is_unique()
-            && let Some(entry) = self.core.objects_of(servant.identity()).first()
+            && self.core.has_unique_ids()
+            && let Some(entry) = self.core.objects_of_servant(servant.identity()).first()
         {
             return Ok(entry.id().into());
         }
-        if self.uses_default()
+        if self.uses_default_servant()
             && let Some(id) = self.current_id(servant)
         {
             return Ok(id);
@@ -407,15 +410,16 @@ impl Poa {
         self.current_id(servant).ok_or(PoaError::ServantNotActive)
     }
 
-    fn servant_of(&self, id: &ObjectId) -> Result<Servant, PoaError> {
+    fn servant_with_id(&self, id: &ObjectId) -> Result<Servant, PoaError> {
         let found = if self.policies().retains() { self.entry(id.as_slice()) } else { None };
         match found {
             Some(entry) => {
-                // From now on the program has a handle, by which it can ask for the servant's objects.
+                // From now on, the program has a handle, with which it can ask for the servant's objects.
                 self.core.record_servant(entry.servant_address(), &entry, false);
                 Ok(Servant { skeleton: Arc::clone(&entry.skeleton), mode: entry.mode })
             }
-            None => self.default_servant().filter(|_| self.uses_default()).ok_or(PoaError::ObjectNotActive),
+            None if self.uses_default_servant() => self.default_servant().ok_or(PoaError::ObjectNotActive),
+            None => Err(PoaError::ObjectNotActive),
         }
     }
 

@@ -36,7 +36,7 @@ pub struct Policies {
     pub servant_retention: ServantRetentionPolicy,
     /// The handling of a request whose object is not in the map.
     pub request_processing: RequestProcessingPolicy,
-    /// Whether callbacks may come over connections that this ORB opened.
+    /// Whether peers may call the POA's objects over connections that this ORB opened.
     pub bidirectional: BidirectionalPolicy,
 }
 
@@ -54,11 +54,13 @@ pub struct InvalidPolicy {
     reason: &'static str,
 }
 
-/// A violated rule: its text, and the policy types that it concerns.
-type Violation = (&'static str, &'static [u32]);
+struct Violation {
+    rule: &'static str,
+    policy_types: &'static [u32],
+}
 
 impl Policies {
-    pub(crate) fn has_activator(&self) -> bool {
+    pub(crate) fn uses_servant_activator(&self) -> bool {
         self.request_processing == RequestProcessingPolicy::ServantManager && self.retains()
     }
 
@@ -92,10 +94,10 @@ impl Policies {
             }
             seen |= bit;
         }
-        let Some((reason, part)) = policies.violation() else { return Ok(policies) };
-        let last = list.iter().enumerate().rev().find(|(_, policy)| part.contains(&policy.id()));
-        // The defaults violate no rule, so a policy of the list must take part in the violation.
-        last.map_or(Ok(policies), |(at, &policy)| Err(refused(at, policy, reason)))
+        let Some(Violation { rule, policy_types }) = policies.violation() else { return Ok(policies) };
+        let last = list.iter().enumerate().rev().find(|(_, policy)| policy_types.contains(&policy.id()));
+        // The defaults violate no rule, so the list contains a policy that the rule concerns.
+        last.map_or(Ok(policies), |(at, &policy)| Err(refused(at, policy, rule)))
     }
 
     /// Sets one policy. Policies that do not apply to a POA are ignored.
@@ -143,30 +145,30 @@ impl Policies {
     fn violation(&self) -> Option<Violation> {
         let implicit = self.implicit_activation == ImplicitActivationPolicy::Implicit;
         if !self.retains() && self.request_processing == RequestProcessingPolicy::ActiveObjectMapOnly {
-            return Some((
-                "NON_RETAIN needs USE_DEFAULT_SERVANT or USE_SERVANT_MANAGER",
-                &[policy_id::SERVANT_RETENTION, policy_id::REQUEST_PROCESSING],
-            ));
+            return Some(Violation {
+                rule: "NON_RETAIN needs USE_DEFAULT_SERVANT or USE_SERVANT_MANAGER",
+                policy_types: &[policy_id::SERVANT_RETENTION, policy_id::REQUEST_PROCESSING],
+            });
         }
         if self.request_processing == RequestProcessingPolicy::DefaultServant
             && self.id_uniqueness != IdUniquenessPolicy::Multiple
         {
-            return Some((
-                "USE_DEFAULT_SERVANT needs MULTIPLE_ID",
-                &[policy_id::REQUEST_PROCESSING, policy_id::ID_UNIQUENESS],
-            ));
+            return Some(Violation {
+                rule: "USE_DEFAULT_SERVANT needs MULTIPLE_ID",
+                policy_types: &[policy_id::REQUEST_PROCESSING, policy_id::ID_UNIQUENESS],
+            });
         }
         if implicit && self.id_assignment != IdAssignmentPolicy::System {
-            return Some((
-                "IMPLICIT_ACTIVATION needs SYSTEM_ID",
-                &[policy_id::IMPLICIT_ACTIVATION, policy_id::ID_ASSIGNMENT],
-            ));
+            return Some(Violation {
+                rule: "IMPLICIT_ACTIVATION needs SYSTEM_ID",
+                policy_types: &[policy_id::IMPLICIT_ACTIVATION, policy_id::ID_ASSIGNMENT],
+            });
         }
         if implicit && !self.retains() {
-            return Some((
-                "IMPLICIT_ACTIVATION needs RETAIN",
-                &[policy_id::IMPLICIT_ACTIVATION, policy_id::SERVANT_RETENTION],
-            ));
+            return Some(Violation {
+                rule: "IMPLICIT_ACTIVATION needs RETAIN",
+                policy_types: &[policy_id::IMPLICIT_ACTIVATION, policy_id::SERVANT_RETENTION],
+            });
         }
         None
     }
@@ -177,10 +179,10 @@ mod tests {
     use super::*;
     use crate::poa::policy::InvalidPolicyValue;
 
-    /// For all combinations whether they are valid (`.`) or not (`x`). There is a line for each number of the
-    /// retention and of the request processing. Its first four columns are for IMPLICIT_ACTIVATION, the last
-    /// four for NO_IMPLICIT_ACTIVATION: USER_ID with UNIQUE_ID, USER_ID with MULTIPLE_ID, and the same for
-    /// SYSTEM_ID.
+    /// The valid (`.`) and invalid (`x`) combinations. The numbers of a line are the values of the servant
+    /// retention and of the request processing. The first four columns are for IMPLICIT_ACTIVATION, and the
+    /// last four for NO_IMPLICIT_ACTIVATION: for USER_ID and then for SYSTEM_ID, each with UNIQUE_ID and then
+    /// with MULTIPLE_ID.
     const VERDICTS: [(&str, u32, u32); 6] = [
         ("xx.. ....", 0, 0),
         ("xxx. x.x.", 0, 1),
@@ -242,12 +244,12 @@ mod tests {
                 ('x', Err(InvalidPolicy { index, policy, .. })) => {
                     assert_eq!(policy, list[usize::from(index)]);
                     // The policy takes part in the violation: another value of its type satisfies the rule.
-                    let rule = policies.violation().map(|(rule, _)| rule);
+                    let rule = policies.violation().map(|violation| violation.rule);
                     let is_at_fault =
                         (0..3).filter_map(|value| Policy::from_value(policy.id(), value).ok()).any(|other| {
                             let mut others = policies;
                             others.set(other);
-                            others.violation().map(|(rule, _)| rule) != rule
+                            others.violation().map(|violation| violation.rule) != rule
                         });
                     assert!(is_at_fault, "{list:?}: {policy}");
                 }

@@ -83,13 +83,13 @@ policy! {
     /// The threads that run the requests of a POA's objects.
     #[doc(alias = "ThreadPolicyValue")]
     ThreadModel = THREAD / Thread {
-        /// The threads of the ORB: requests of different objects run concurrently.
+        /// Requests of different objects run concurrently, on the threads of the ORB.
         #[default]
         OrbControl = 0 "ORB_CTRL_MODEL",
-        /// One request at a time, for all objects of the POA and its servant manager together.
+        /// Requests for all objects of the POA, and calls of its servant manager, run one at a time.
         #[doc(alias = "SINGLE_THREAD_MODEL")]
         Single = 1 "SINGLE_THREAD_MODEL",
-        /// In the task that runs [`Orb::run_until`](crate::Orb::run_until).
+        /// Requests run one at a time, in the task that runs [`Orb::run_until`](crate::Orb::run_until).
         #[doc(alias = "MAIN_THREAD_MODEL")]
         Main = 2 "MAIN_THREAD_MODEL",
     }
@@ -99,10 +99,10 @@ policy! {
     /// The lifetime of references to a POA's objects.
     #[doc(alias = "LifespanPolicyValue")]
     LifespanPolicy = LIFESPAN / Lifespan {
-        /// Until the POA is destroyed, or the process ends.
+        /// References are valid until the POA is destroyed or the process ends.
         #[default]
         Transient = 0 "TRANSIENT",
-        /// As long as a POA with the same name and ancestors exists, in this process or a later one.
+        /// References are valid as long as a POA with the same name and ancestors exists, even in later runs.
         Persistent = 1 "PERSISTENT",
     }
 }
@@ -111,10 +111,10 @@ policy! {
     /// Whether a servant may have several ids.
     #[doc(alias = "IdUniquenessPolicyValue")]
     IdUniquenessPolicy = ID_UNIQUENESS / IdUniqueness {
-        /// One at a time.
+        /// A servant can have one id at a time.
         #[default]
         Unique = 0 "UNIQUE_ID",
-        /// Any number.
+        /// A servant can have any number of ids.
         Multiple = 1 "MULTIPLE_ID",
     }
 }
@@ -123,9 +123,9 @@ policy! {
     /// The assignment of ids: by the program or by the POA.
     #[doc(alias = "IdAssignmentPolicyValue")]
     IdAssignmentPolicy = ID_ASSIGNMENT / IdAssignment {
-        /// The program.
+        /// The program chooses ids.
         User = 0 "USER_ID",
-        /// The POA.
+        /// The POA chooses ids.
         #[default]
         System = 1 "SYSTEM_ID",
     }
@@ -147,10 +147,10 @@ policy! {
     /// Whether the POA has an active object map.
     #[doc(alias = "ServantRetentionPolicyValue")]
     ServantRetentionPolicy = SERVANT_RETENTION / ServantRetention {
-        /// It has a map.
+        /// The POA has a map.
         #[default]
         Retain = 0 "RETAIN",
-        /// It has no map: the servant is found anew for each request.
+        /// The POA has no map: the servant is found anew for each request.
         NonRetain = 1 "NON_RETAIN",
     }
 }
@@ -162,7 +162,7 @@ policy! {
         /// The request gets `OBJECT_NOT_EXIST`.
         #[default]
         ActiveObjectMapOnly = 0 "USE_ACTIVE_OBJECT_MAP_ONLY",
-        /// The default servant serves it.
+        /// The default servant serves the request.
         DefaultServant = 1 "USE_DEFAULT_SERVANT",
         /// The servant manager finds or creates a servant.
         ServantManager = 2 "USE_SERVANT_MANAGER",
@@ -200,7 +200,7 @@ pub enum Policy {
     ServantRetention(ServantRetentionPolicy),
     /// The handling of a request whose object is not in the map.
     RequestProcessing(RequestProcessingPolicy),
-    /// Whether callbacks may come over connections that this ORB opened.
+    /// Whether peers may call the POA's objects over connections that this ORB opened.
     Bidirectional(BidirectionalPolicy),
     /// A policy that does not apply to a POA. It is ignored.
     Other {
@@ -223,7 +223,7 @@ pub struct InvalidPolicyValue {
 }
 
 impl Policy {
-    /// Returns the policy with these numbers of type and value in IDL. For a type that does not apply to a
+    /// Returns the policy whose type and value have these numbers in IDL. For a type that does not apply to a
     /// POA, returns [`Policy::Other`].
     ///
     /// # Errors

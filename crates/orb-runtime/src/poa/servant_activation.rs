@@ -10,7 +10,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::object_key::ObjectId;
 use crate::poa::handle::Poa;
 use crate::poa::servants::SharedActivator;
-use crate::poa::step_queue::{self, RunningStep, Steps};
+use crate::poa::step_queue::{self, RunningStep, StepTable};
 use crate::runtime::Shared;
 use crate::servant::active_object::ActiveObject;
 use crate::servant::poa_gate::PoaGate;
@@ -20,7 +20,8 @@ use crate::servant::{Refusal, Servant};
 #[derive(Default)]
 pub(crate) struct ServantActivations {
     activator: Mutex<Option<SharedActivator>>,
-    pub(crate) steps: Steps<ObjectId>,
+    /// The running incarnations and etherealizations, by object id.
+    pub(crate) steps: StepTable<ObjectId>,
 }
 
 impl ServantActivations {
@@ -38,7 +39,7 @@ impl ServantActivations {
         true
     }
 
-    pub(crate) fn is_set(&self) -> bool {
+    pub(crate) fn has_activator(&self) -> bool {
         self.lock().is_some()
     }
 
@@ -59,8 +60,8 @@ impl PoaGate {
         Arc::clone(self.turn.as_ref()?).acquire_owned().await.ok()
     }
 
-    /// Returns the step for which a request for an inactive object must wait: a running step for its id, or a
-    /// new incarnation. Returns `None` if no step is running and there is no activator.
+    /// Returns the step for which a request for an inactive object must wait: the running step for its id, or
+    /// a new incarnation. Returns `None` if no step is running and there is no activator.
     pub(crate) fn incarnate(
         self: &Arc<Self>,
         orb: &Arc<Shared>,
@@ -69,7 +70,7 @@ impl PoaGate {
         let Some(activator) = self.node().servant_activations.activator() else {
             return Ok(self.node().servant_activations.steps.get(id));
         };
-        let already_exists = || self.node().keys.objects.get(id).is_some();
+        let already_exists = || self.node().lookup.objects.get(id).is_some();
         let poa = Poa::new(Arc::clone(self), orb);
         let work = |id: ObjectId| async move {
             let turn = poa.core.take_turn().await;
@@ -88,7 +89,7 @@ impl PoaGate {
         servant: Servant,
     ) -> Result<(), Refusal> {
         let identity = servant.identity();
-        if self.is_unique() && !self.objects_of(identity).is_empty() {
+        if self.has_unique_ids() && !self.objects_of_servant(identity).is_empty() {
             let text = "the servant activator returned a servant that serves another object, and the POA has UNIQUE_ID";
             let exception = SystemException::obj_adapter().with_minor(minor::OBJ_ADAPTER_INCARNATE_POLICY);
             return Err(Refusal::System(exception.with_reason(text)));
@@ -118,9 +119,9 @@ impl PoaGate {
             }
         };
         let steps = self.node().servant_activations.steps.lock();
-        // Retire the object under the lock: a request that finds it retired must also find the
+        // Deactivate the object under the lock: a request that finds it deactivated must also find the
         // etherealization.
-        if !entry.retire() {
+        if !entry.mark_deactivated() {
             return false;
         }
         orb.adapter().count_deactivation(self);
@@ -130,7 +131,7 @@ impl PoaGate {
             entry.wait_until_idle().await;
             poa.orb.adapter().remove_from_tables(&entry);
             poa.core.forget_servant(&entry);
-            let remaining = !poa.core.objects_of(entry.servant_address()).is_empty();
+            let remaining = !poa.core.objects_of_servant(entry.servant_address()).is_empty();
             let servant = Servant { skeleton: Arc::clone(&entry.skeleton), mode: entry.mode };
             drop(entry);
             let _turn = poa.core.take_turn().await;

@@ -82,7 +82,7 @@ pub trait ServantLocator: Send + Sync + 'static {
     }
 }
 
-pub(crate) trait Activator: Send + Sync {
+pub(crate) trait DynServantActivator: Send + Sync {
     fn incarnate<'a>(&'a self, id: &'a ObjectId, poa: &'a Poa) -> BoxFuture<'a, Result<Servant, Refusal>>;
 
     fn etherealize<'a>(
@@ -95,7 +95,7 @@ pub(crate) trait Activator: Send + Sync {
     ) -> BoxFuture<'a, ()>;
 }
 
-impl<A: ServantActivator> Activator for A {
+impl<A: ServantActivator> DynServantActivator for A {
     fn incarnate<'a>(&'a self, id: &'a ObjectId, poa: &'a Poa) -> BoxFuture<'a, Result<Servant, Refusal>> {
         Box::pin(ServantActivator::incarnate(self, id, poa))
     }
@@ -112,4 +112,4 @@ impl<A: ServantActivator> Activator for A {
     }
 }
 
-pub(crate) type SharedActivator = Arc<dyn Activator>;
+pub(crate) type SharedActivator = Arc<dyn DynServantActivator>;

@@ -1,5 +1,5 @@
 //! Steps: the incarnations and etherealizations of servant activators, and the activations of adapter
-//! activators. For one object id or POA name, one step runs at a time, for which other callers wait.
+//! activators. For one object id or POA name, at most one step runs at a time, and other callers wait for it.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -22,11 +22,11 @@ pub(crate) type RunningStep = SharedFuture<BoxFuture<'static, Result<(), Refusal
 
 type Map<K> = Mutex<HashMap<K, RunningStep>>;
 
-pub(crate) struct Steps<K: Eq + Hash>(Arc<Map<K>>);
+pub(crate) struct StepTable<K: Eq + Hash>(Arc<Map<K>>);
 
-/// The locked table of steps. While it is locked, no step begins or ends.
-pub(crate) struct LockedSteps<'a, K: Eq + Hash> {
-    steps: &'a Steps<K>,
+/// The table of running steps while it is locked, so that no step begins or ends.
+pub(crate) struct LockedStepTable<'a, K: Eq + Hash> {
+    steps: &'a StepTable<K>,
     map: MutexGuard<'a, HashMap<K, RunningStep>>,
 }
 
@@ -46,15 +46,15 @@ pub(crate) fn is_step_of(orb: &Shared) -> bool {
     ORB_OF_STEP.try_with(|of| *of == std::ptr::from_ref(orb) as usize).unwrap_or(false)
 }
 
-impl<K: Eq + Hash> Default for Steps<K> {
+impl<K: Eq + Hash> Default for StepTable<K> {
     fn default() -> Self {
         Self(Arc::default())
     }
 }
 
-impl<K: Clone + Eq + Hash + Send + 'static> Steps<K> {
-    pub(crate) fn lock(&self) -> LockedSteps<'_, K> {
-        LockedSteps { steps: self, map: self.0.lock().unwrap_or_else(PoisonError::into_inner) }
+impl<K: Clone + Eq + Hash + Send + 'static> StepTable<K> {
+    pub(crate) fn lock(&self) -> LockedStepTable<'_, K> {
+        LockedStepTable { steps: self, map: self.0.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 
     pub(crate) fn get<Q>(&self, key: &Q) -> Option<RunningStep>
@@ -108,7 +108,7 @@ impl<K: Clone + Eq + Hash + Send + 'static> Steps<K> {
     }
 }
 
-impl<K: Clone + Eq + Hash + Send + 'static> LockedSteps<'_, K> {
+impl<K: Clone + Eq + Hash + Send + 'static> LockedStepTable<'_, K> {
     /// Runs the step in a task of its own. If the runtime drops the task, the step ends with TRANSIENT.
     pub(crate) fn run(
         mut self,
@@ -124,8 +124,8 @@ impl<K: Clone + Eq + Hash + Send + 'static> LockedSteps<'_, K> {
         let step = result.boxed().shared();
         let registration = StepRegistration { map: Arc::clone(&self.steps.0), key: key.clone() };
         self.map.insert(key, step.clone());
-        // Unlock before spawning: a runtime that has ended drops the task at once, and the drop takes the
-        // lock.
+        // Unlock before spawning: a runtime that has ended drops the task at once, and dropping
+        // `registration` takes the lock.
         drop(self.map);
         runtime.spawn(ORB_OF_STEP.scope(Arc::as_ptr(orb) as usize, async move {
             let result = work.await;

@@ -16,9 +16,9 @@ use crate::reference::{ObjectRef, Reference};
 /// A template for references to objects of one POA with one interface. Everything except the object id is
 /// encoded once.
 ///
-/// It is for programs that publish references to very many objects, such as those of a default servant. An
-/// IOR takes two allocations per profile. The IOR is byte for byte that of
-/// [`create_reference_with_id`](Poa::create_reference_with_id).
+/// It is for programs that publish references to very many objects, such as the objects of a default servant.
+/// Creating an IOR takes two allocations per profile. The IOR is byte for byte equal to the IOR of a
+/// reference from [`create_reference_with_id`](Poa::create_reference_with_id).
 ///
 /// ```
 /// # use orb_runtime::{ObjectRef, Orb};
@@ -34,7 +34,7 @@ use crate::reference::{ObjectRef, Reference};
 pub struct IorTemplate<R> {
     poa: Poa,
     interface: PhantomData<fn() -> R>,
-    /// `None` if references must be encoded individually, because they differ in more than the key.
+    /// `None` if references differ in more than the key, or if the ORB does not listen.
     profiles: Option<Vec<Profile>>,
 }
 
@@ -48,7 +48,7 @@ struct Profile {
     is_little_endian: bool,
 }
 
-/// The key in the sample IOR. Its length is a multiple of four, so that no padding follows.
+/// The key in the IOR from which the template is made. Its length is a multiple of 4, so no padding follows.
 const PLACEHOLDER_KEY: &[u8] = b"\xFBzorb's sample of a key.";
 
 impl Poa {
@@ -70,7 +70,7 @@ impl<R: Reference> IorTemplate<R> {
     /// Returns the IOR of the object with this id. The IOR has no profile if the ORB does not listen.
     ///
     /// # Errors
-    /// Those of [`create_reference_with_id`](Poa::create_reference_with_id).
+    /// The same as for [`create_reference_with_id`](Poa::create_reference_with_id).
     pub fn ior(&self, id: impl Into<ObjectId>) -> Result<Ior, PoaError> {
         let id = id.into();
         self.poa.check_id(&id)?;
@@ -86,7 +86,7 @@ impl<R: Reference> IorTemplate<R> {
     /// Returns a reference to the object with this id.
     ///
     /// # Errors
-    /// Those of [`ior`](Self::ior).
+    /// The same as for [`ior`](Self::ior).
     pub fn reference(&self, id: impl Into<ObjectId>) -> Result<R, PoaError> {
         let id = id.into();
         let ior = self.ior(id.clone())?;

@@ -29,7 +29,7 @@ pub enum Abstract<V> {
 }
 
 impl<V: ValueForm> Abstract<V> {
-    /// Converts the content of a handle to that of a handle to a base interface.
+    /// Converts the content to the content of a handle to a base interface.
     pub fn upcast<B: ValueForm>(self) -> Abstract<B>
     where
         V: Extends<B>,
@@ -57,8 +57,8 @@ pub trait AbstractReference: AbstractForm + Clone + fmt::Debug + Send + Sync + '
     /// Returns the content of the handle.
     fn as_abstract(&self) -> &Abstract<Self::Values>;
 
-    /// Creates a handle to an object, without checking the object's interface. If it is another interface,
-    /// calls raise BAD_OPERATION.
+    /// Creates a handle to an object, without checking the object's interface. If the object has another
+    /// interface, calls raise BAD_OPERATION.
     fn from_object(object: impl Reference) -> Self {
         Self::from_abstract(Abstract::Object(object.as_object().clone()))
     }
@@ -119,7 +119,7 @@ impl<V: ValueForm> CdrEncode for Abstract<V> {
     }
 }
 
-/// Decodes a content that must not be nil. Nil is `INV_OBJREF`.
+/// Decodes a content that must not be nil. Nil is an error, which results in `INV_OBJREF`.
 impl<V: ValueForm> CdrDecode for Abstract<V> {
     const MIN_SIZE: usize = <Self as Nilable>::MIN_SIZE;
 
@@ -147,7 +147,7 @@ impl<V: ValueForm> AbstractForm for Abstract<V> {
     fn encode_object(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         match self {
             Abstract::Object(object) => object.encode(e),
-            // A value cannot be encoded as a reference.
+            // A value has no reference, so nil is encoded.
             Abstract::Value(_) => <ObjectRef as Nilable>::encode_nil(e),
         }
     }

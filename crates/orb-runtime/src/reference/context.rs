@@ -114,8 +114,8 @@ impl CdrEncode for Context {
     }
 }
 
-/// If a property occurs twice, the last value is used. A name without a value is
-/// [`DecodeErrorKind::Malformed`].
+/// If a property occurs several times, its last value is used. A name without a value is an error
+/// ([`DecodeErrorKind::Malformed`]).
 impl CdrDecode for Context {
     const MIN_SIZE: usize = 4;
 

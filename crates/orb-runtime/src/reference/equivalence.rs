@@ -9,7 +9,7 @@ use crate::reference::object::ObjectRef;
 
 impl ObjectRef {
     /// Returns whether both references certainly refer to the same object: the object keys of their first
-    /// profiles are equal, and they share an address for this key.
+    /// profiles are equal, and they share an address for this key, or both objects are in this ORB.
     pub(crate) fn is_same_object(&self, other: &Self) -> bool {
         if std::ptr::eq(self.ior(), other.ior()) {
             return true;
@@ -22,15 +22,15 @@ impl ObjectRef {
             return false;
         }
         // Use a hash set, because a reference may have thousands of addresses.
-        let theirs: HashSet<ServerAddress> = other.server_addresses(key).collect();
-        self.server_addresses(key).any(|address| theirs.contains(&address))
+        let other_addresses: HashSet<ServerAddress> = other.server_addresses(key).collect();
+        self.server_addresses(key).any(|address| other_addresses.contains(&address))
     }
 
     /// Returns a hash of the object key. It is equal for equivalent references, in every process. It does not
     /// depend on addresses, because equivalent references may differ in these.
     pub(crate) fn key_hash(&self) -> u64 {
         let key = self.own_key().or_else(|| self.first_key()).unwrap_or_default();
-        // FNV-1a.
+        // The hash function is FNV-1a.
         key.iter().fold(0xcbf2_9ce4_8422_2325, |state, byte| {
             (state ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
         })
@@ -80,7 +80,7 @@ mod tests {
     }
 
     fn orb() -> Orb {
-        Orb::builder().parts.core(Vec::new()).open()
+        Orb::builder().parts.build_core(Vec::new()).open()
     }
 
     // clause: ior.object.is_equivalent, ior.object.hash

@@ -11,8 +11,8 @@ use giop_codec::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 ///
 /// A local reference is a reference-counted pointer. Calls go directly to the object, without an ORB.
 /// References are equal if they point to the same object. A local reference is not an
-/// [`ObjectRef`](crate::ObjectRef) and has no IOR. Sending one fails with MARSHAL minor OMG 4, COMPLETED_NO
-/// as an argument, COMPLETED_YES as a result.
+/// [`ObjectRef`](crate::ObjectRef) and has no IOR. Sending a local reference fails with MARSHAL minor OMG 4:
+/// with COMPLETED_NO as an argument, and with COMPLETED_YES as a result.
 #[doc(alias = "CORBA::LocalObject")]
 pub trait LocalReference: Clone + Send + Sync + Sized + 'static {
     /// The repository id of the interface.

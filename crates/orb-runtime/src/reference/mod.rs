@@ -4,11 +4,11 @@
 
 pub mod abstract_value;
 pub(crate) mod context;
+mod corbaloc;
 mod equivalence;
 mod local;
 pub(crate) mod object;
 pub(crate) mod operation;
-mod persist;
 pub(crate) mod resolve;
 mod servants;
 
@@ -38,8 +38,8 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
     /// The repository id of the interface.
     const REPOSITORY_ID: &'static str;
 
-    /// Creates a reference with this interface, without checking the object's interface. If it is another
-    /// interface, calls raise BAD_OPERATION.
+    /// Creates a reference with this interface, without checking the object's interface. If the object has
+    /// another interface, calls raise BAD_OPERATION.
     fn from_object(object: ObjectRef) -> Self;
 
     /// Returns the untyped reference.
@@ -57,7 +57,7 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
         Self::from_object(self.as_object().with_options(|options| options.timeout = Some(None)))
     }
 
-    /// Returns a reference that sends a service context with each request.
+    /// Returns a reference that sends this context with each request. It replaces a context with this id.
     #[must_use]
     fn with_context(&self, id: ContextId, data: impl Into<Bytes>) -> Self {
         let context = ServiceContext { id, data: data.into() };
@@ -69,7 +69,7 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
         }))
     }
 
-    /// Returns a reference whose calls use these credentials instead of those of the ORB: see
+    /// Returns a reference whose calls use these credentials instead of the ORB's: see
     /// [`csi`](crate::csi). Both references share the ORB's connections.
     #[cfg(feature = "csi")]
     #[must_use]
@@ -90,9 +90,9 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
         Self::from_object(self.as_object().with_options(|options| options.deadline = Some(at)))
     }
 
-    /// Returns a reference whose calls do not follow forwards (NO_REBIND), or neither follow forwards nor
-    /// reconnect (NO_RECONNECT). Such calls fail with REBIND, COMPLETED_NO, until
-    /// [`validate_connection`](Self::validate_connection) is called.
+    /// Returns a reference whose calls may follow forwards and reconnect (TRANSPARENT, the default), only
+    /// reconnect (NO_REBIND), or neither (NO_RECONNECT). Calls that need more fail with REBIND, COMPLETED_NO,
+    /// until [`validate_connection`](Self::validate_connection) is called.
     ///
     /// Source clause: "Messaging QoS / Rebind Support".
     #[doc(alias = "RebindPolicy")]
@@ -176,34 +176,34 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
         resolve::narrow(self.as_object().clone())
     }
 
-    /// Returns the repository id in the reference. It is only a hint: it may be empty, or that of a base or
+    /// Returns the repository id in the reference. It is only a hint: it may be empty, or the id of a base or
     /// derived interface.
     fn repository_id(&self) -> &str {
         &self.as_object().ior().type_id
     }
 
-    /// Asks the object whether it has this interface (`_is_a`).
+    /// Returns whether the object has this interface. Calls the object (`_is_a`) only if necessary.
     ///
     /// # Errors
-    /// Errors of the call.
+    /// The errors of the call.
     fn is_a(&self, repository_id: &str) -> impl Future<Output = Result<bool, SystemException>> + Send {
         self.as_object().call_is_a(repository_id)
     }
 
-    /// Asks whether the object does not exist, permanently (`_non_existent`).
+    /// Asks the object whether it has ceased to exist permanently (`_non_existent`).
     ///
     /// # Errors
-    /// Errors of the call, except OBJECT_NOT_EXIST: then the result is `true`.
+    /// The errors of the call, except OBJECT_NOT_EXIST: then the result is `true`.
     fn non_existent(&self) -> impl Future<Output = Result<bool, SystemException>> + Send {
         self.as_object().call_non_existent()
     }
 
-    /// Asks the server whether the object exists (LocateRequest). Follows forwards.
+    /// Asks the server, unless it is this ORB, whether it has the object (LocateRequest). Follows forwards.
     ///
     /// # Errors
-    /// Errors of the call.
+    /// The errors of the call.
     fn locate(&self) -> impl Future<Output = Result<bool, SystemException>> + Send {
-        self.as_object().call_locate()
+        self.as_object().locate_exists()
     }
 
     /// Waits until the operating system has accepted all previous oneway requests of this reference's
@@ -274,7 +274,7 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
 
 #[derive(Debug, Clone)]
 pub(crate) struct CallOptions {
-    /// `None` means the ORB's default, `Some(None)` no timeout.
+    /// `None` means the ORB's default, and `Some(None)` means no timeout.
     pub(crate) timeout: Option<Option<Duration>>,
     pub(crate) retry: Retry,
     pub(crate) sync_scope: SyncScope,

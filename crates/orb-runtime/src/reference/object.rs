@@ -34,21 +34,23 @@ pub struct ObjectRef {
 struct RefCore {
     ior: Ior,
     orb: Arc<Shared>,
+    /// Set if the object belongs to this ORB.
     own: Option<OwnObject>,
     profiles: OnceLock<Vec<IiopProfile>>,
     binding: ArcSwapOption<Binding>,
     /// The profiles to which calls were forwarded. They replace the reference's own profiles.
     forward: ArcSwapOption<Vec<IiopProfile>>,
+    /// Whether the server has confirmed that it has the object.
     is_located: AtomicBool,
     was_bound: AtomicBool,
     /// Whether oneways over an earlier connection may be lost, and no flush has reported this.
     lost_oneways: AtomicBool,
-    /// Set if the reference was created from a URL. A zorb server is asked for the rest of the reference.
+    /// Set if the reference was created from a URL, which contains only a part of the server's reference.
     url: Option<UrlVersion>,
-    /// Whether the server must still be asked for the rest of the reference.
+    /// Whether the server must be asked for its own reference to the object.
     must_fetch_reference: AtomicBool,
     required_form: Option<RequiredForm>,
-    /// The credentials of calls, if they differ from those of the ORB.
+    /// The credentials of calls, if they differ from the ORB's.
     #[cfg(feature = "csi")]
     credentials: Option<crate::csi::Credentials>,
 }
@@ -67,7 +69,7 @@ pub(crate) struct RequiredForm {
     pub(crate) code_sets: CodeSets,
 }
 
-/// The key of an object of this ORB, and its entry while it is active.
+/// The key of an object of this ORB, and the active object that was last found under it.
 struct OwnObject {
     key: ObjectKey,
     entry: ArcSwapOption<ActiveObject>,
@@ -87,7 +89,7 @@ pub enum Retry {
 }
 
 impl Retry {
-    /// Allows operations to be executed more than once. Only this rule repeats calls with COMPLETED_MAYBE.
+    /// Returns [`Idempotent`](Self::Idempotent), the only rule that repeats calls with COMPLETED_MAYBE.
     #[must_use]
     pub fn idempotent(times: u32) -> Self {
         Self::Idempotent(times)
@@ -160,7 +162,7 @@ impl ObjectRef {
         Self::own_with_key(orb, entry.skeleton.repository_id(), ObjectKey::from(key), Some(Arc::clone(entry)))
     }
 
-    /// Creates a reference to an object of this ORB that may not be active.
+    /// Creates a reference to an object of this ORB that need not be active.
     pub(crate) fn own_with_key(
         orb: &Arc<Shared>,
         type_id: &str,
@@ -224,8 +226,8 @@ impl ObjectRef {
         self.core.must_fetch_reference.store(false, Ordering::Relaxed);
     }
 
-    /// Adds the data of the server's answer to the reference. Returns `false` if the answer forwards to
-    /// another object.
+    /// Adds the data of the server's own reference to this one. Returns `false` if the server's reference
+    /// refers to another object.
     pub(crate) fn merge_fetched_reference(&self, called: &IiopProfile, reference: &Ior) -> bool {
         let can_raise_version = self.core.url == Some(UrlVersion::Unversioned);
         let Some(profile) = merged_profile(called, reference, can_raise_version) else { return false };
@@ -331,7 +333,7 @@ impl ObjectRef {
         self.core.own.is_some() && self.core.ior.is_nil()
     }
 
-    /// Returns the profiles to call: those to which calls were forwarded, or else the reference's own.
+    /// Returns the profiles to call: the profiles to which calls were forwarded, or else the reference's own.
     pub(crate) fn profiles(&self) -> Vec<IiopProfile> {
         self.core.forward.load_full().map_or_else(|| self.own_profiles().to_vec(), Arc::unwrap_or_clone)
     }
@@ -343,13 +345,13 @@ impl ObjectRef {
     /// Forwards calls to this location from now on. Returns `false` if the location has no usable profile.
     pub(crate) fn forward_to(&self, ior: &Ior) -> bool {
         let profiles: Vec<IiopProfile> = profiles(ior).collect();
-        let usable = !profiles.is_empty();
-        if usable {
+        let is_usable = !profiles.is_empty();
+        if is_usable {
             self.core.forward.store(Some(Arc::new(profiles)));
             self.replace_binding(None);
             self.set_located(false);
         }
-        usable
+        is_usable
     }
 
     /// Uses the reference's own profiles again. Returns `false` if calls were not forwarded.
@@ -396,7 +398,7 @@ impl ObjectRef {
         self.replace_binding(Some(binding));
     }
 
-    /// Removes a binding whose connection is no longer usable.
+    /// Removes a binding whose connection is no longer usable, unless it was already replaced.
     pub(crate) fn unbind(&self, used: &Arc<Binding>) {
         if self.core.binding.load().as_ref().is_some_and(|current| Arc::ptr_eq(current, used)) {
             self.replace_binding(None);
@@ -406,7 +408,7 @@ impl ObjectRef {
     /// Replaces the binding. Records whether oneways over the previous connection may be lost.
     fn replace_binding(&self, next: Option<Arc<Binding>>) {
         let unreported =
-            |before: &Binding| !before.loss_reported.load(Ordering::Relaxed) && before.lost_oneways();
+            |before: &Binding| !before.is_loss_reported.load(Ordering::Relaxed) && before.lost_oneways();
         if self.core.binding.swap(next).is_some_and(|before| unreported(&before)) {
             self.core.lost_oneways.store(true, Ordering::Relaxed);
         }
@@ -481,7 +483,7 @@ impl Hash for ObjectRef {
 
 impl CdrEncode for ObjectRef {
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
-        e.note_context(self.orb());
+        e.keep_context(self.orb());
         if self.has_no_address() {
             return Err(EncodeErrorKind::NoEndpoint.into());
         }
@@ -527,8 +529,8 @@ impl Nilable for ObjectRef {
 }
 
 /// Merges the called profile with the reference that the server returned, or returns `None` if the reference
-/// refers to another object. The address of the called profile is kept, because the published address may not
-/// be reachable through a tunnel or an address translation. If `can_raise_version`, a newer version of the
+/// refers to another object. The address of the called profile is kept, because it may be the only one that
+/// is reachable through a tunnel or an address translation. If `can_raise_version`, a newer version of the
 /// reference is used.
 pub(crate) fn merged_profile(
     called: &IiopProfile,

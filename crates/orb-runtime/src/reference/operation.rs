@@ -11,17 +11,17 @@ use giop_proto::{CallError, SentPart};
 #[cfg(feature = "experiments")]
 use crate::experiments::NumberedInterface;
 
-/// An operation in a static of a stub.
+/// An operation that a stub declares as a static.
 pub type Operation = CallOperation<'static>;
 
 /// An operation to call.
 #[derive(Debug)]
 pub struct CallOperation<'n> {
     pub(crate) name: &'n str,
-    pub(crate) oneway: bool,
-    pub(crate) streamed: bool,
-    /// Whether the operation exists for one call only. Otherwise, the address of its static identifies it.
-    temporary: bool,
+    pub(crate) is_oneway: bool,
+    pub(crate) is_streamed: bool,
+    /// Whether the operation exists for one call only. If not, it is a static, whose address identifies it.
+    is_temporary: bool,
     /// Set if the arguments are already encoded: their byte order, and their start position modulo 8.
     pub(crate) raw_arguments: Option<(ByteOrder, usize)>,
     #[cfg(feature = "experiments")]
@@ -50,16 +50,16 @@ impl Interface {
 }
 
 impl<'n> CallOperation<'n> {
-    pub(crate) const fn temporary(name: &'n str, oneway: bool) -> Self {
-        Self { temporary: true, ..Self::new(name, oneway) }
+    pub(crate) const fn temporary(name: &'n str, is_oneway: bool) -> Self {
+        Self { is_temporary: true, ..Self::new(name, is_oneway) }
     }
 
-    const fn new(name: &'n str, oneway: bool) -> Self {
+    const fn new(name: &'n str, is_oneway: bool) -> Self {
         Self {
             name,
-            oneway,
-            streamed: false,
-            temporary: false,
+            is_oneway,
+            is_streamed: false,
+            is_temporary: false,
             raw_arguments: None,
             #[cfg(feature = "experiments")]
             index_in_interface: None,
@@ -75,17 +75,18 @@ impl<'n> CallOperation<'n> {
         self.raw_arguments.is_some()
     }
 
+    /// Returns the address of the operation, which identifies it, or `None` for a temporary one.
     #[inline]
     pub(crate) fn address(&self) -> Option<usize> {
-        (!self.temporary).then(|| std::ptr::from_ref(self).addr())
+        (!self.is_temporary).then(|| std::ptr::from_ref(self).addr())
     }
 
-    /// Returns the name for requests to the server, or the number if the server supports numbers.
+    /// Returns the name for requests, or a number if the server supports this and no argument is streamed.
     #[cfg(feature = "experiments")]
     #[inline]
     pub(crate) fn wire_name(&self, profile: &IiopProfile) -> Cow<'_, str> {
         match profile.component(ComponentTag::ZORB_OPERATIONS) {
-            Some(component) if !self.streamed => self.number(component),
+            Some(component) if !self.is_streamed => self.number(component),
             _ => Cow::Borrowed(self.name),
         }
     }
@@ -99,12 +100,12 @@ impl<'n> CallOperation<'n> {
         number.map_or(Cow::Borrowed(self.name), |number| Cow::Owned(number.to_string()))
     }
 
-    /// Changes the error of a failed streamed call: its servant may have started before the whole request was
-    /// sent. Therefore the request counts as sent.
+    /// Changes the error of a streamed call that failed after a part of its request was sent: the whole
+    /// request counts as sent, because the servant may have started already.
     #[cold]
     pub(crate) fn adapt_error(&self, error: CallError) -> CallError {
         match error.sent {
-            SentPart::Partly if self.streamed => CallError { sent: SentPart::Whole, ..error },
+            SentPart::Partly if self.is_streamed => CallError { sent: SentPart::Whole, ..error },
             _ => error,
         }
     }
@@ -126,7 +127,7 @@ impl Operation {
     /// Declares a `@stream` argument.
     #[must_use]
     pub const fn streamed(self) -> Self {
-        Self { streamed: true, ..self }
+        Self { is_streamed: true, ..self }
     }
 
     /// Declares the interface, and the index of the operation among those that the interface itself declares.
@@ -149,6 +150,6 @@ impl Operation {
     /// Returns whether the operation is `oneway`.
     #[must_use]
     pub const fn is_oneway(&self) -> bool {
-        self.oneway
+        self.is_oneway
     }
 }

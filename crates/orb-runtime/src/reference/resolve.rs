@@ -27,7 +27,7 @@ pub enum NarrowError {
         /// The repository id in the reference.
         found: String,
     },
-    /// Asking the object failed.
+    /// The object could not be asked.
     #[error("cannot ask the object whether it has the interface {wanted}: {source}")]
     Call {
         /// The repository id of the requested interface.
@@ -82,7 +82,7 @@ pub enum ResolveError {
 
 /// The initial reference is not configured (`CORBA::ORB::InvalidName`).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no initial reference `{0}`: configure its URL by OrbBuilder::init_ref or -ORBInitRef {0}=URL")]
+#[error("no initial reference `{0}`: configure its URL with OrbBuilder::init_ref or -ORBInitRef {0}=URL")]
 pub struct InvalidName(
     /// The name of the initial reference.
     pub String,

@@ -31,16 +31,16 @@ impl Servant {
 }
 
 impl ForwardRequest {
-    /// Forwards the request to the object of this reference.
+    /// Creates a temporary forward to the object of this reference.
     #[must_use]
     pub fn to<R: Reference>(reference: &R) -> Self {
-        Self { to: reference.as_object().shared_ior(), permanent: false }
+        Self { to: reference.as_object().shared_ior(), is_permanent: false }
     }
 }
 
 impl Request {
-    /// Returns a reference to the called object. `R` should be the interface of the servant or one of its
-    /// bases: it is not checked.
+    /// Returns a reference to the called object, or a nil reference outside of a request. `R` should be the
+    /// interface of the servant or one of its bases, which is not checked.
     #[must_use]
     pub fn target<R: Reference>(&self) -> R {
         let object = match self.entry() {

@@ -4,19 +4,20 @@ use giop_codec::EncodeError;
 use giop_codec::giop::ObjectKey;
 use giop_codec::ior::{IiopProfile, Ior, OmniUnixAddress, OrbType, TaggedComponent, UiopProfile};
 
-use crate::endpoint::{AddressFamily, Endpoint, Route, interleaved, this_machine, unix_paths};
+use crate::endpoint::{AddressFamily, Endpoint, Route, interleaved, this_host_name, unix_paths};
 use crate::runtime::Shared;
 
 impl Shared {
     /// Returns the reference to an object of this ORB, with all addresses, or `None` if the ORB does not
     /// listen. The first profile is an IIOP profile for all TCP endpoints, and for Unix sockets in omniORB's
-    /// form. Without TCP endpoint, its port is 0. Further IIOP profiles follow for TLS endpoints with other
-    /// hosts, and then profiles in TAO's form for Unix sockets.
+    /// form. If there is no TCP endpoint, its port is 0. Further IIOP profiles follow for TLS endpoints with
+    /// other hosts, and then profiles in TAO's form for Unix sockets.
     pub(crate) fn ior(&self, type_id: &str, key: &[u8]) -> Option<Ior> {
         self.try_ior(type_id, &ObjectKey::from(key)).ok().flatten()
     }
 
-    /// Changes the components if the experiments disable deposits, or enable calls of operations by number.
+    /// Removes the last component, which announces block lists, if deposits are disabled. Adds operation
+    /// numbers, if they are enabled.
     #[cfg(feature = "experiments")]
     fn experimental_components(
         &self,
@@ -57,14 +58,14 @@ impl Shared {
         main.components.extend(tls_port.and_then(|port| self.ssl_component(port, first.is_some())));
         let unix = self.endpoints.iter().any(|endpoint| endpoint.unix_path().is_some());
         // Without a TCP endpoint, calls without TLS use Unix sockets of this machine.
-        let plain = if first.is_some() { Some(false) } else { unix.then_some(true) };
-        main.components.extend(self.csi_component(host, tls_port, plain));
+        let plaintext_is_unix = if first.is_some() { Some(false) } else { unix.then_some(true) };
+        main.components.extend(self.csi_component(host, tls_port, plaintext_is_unix));
         for (host, port) in tcp {
             main.components.push(TaggedComponent::alternate_address(host, port)?);
         }
         let mut uiop_profiles = Vec::new();
         for unix_path in self.endpoints.iter().filter_map(Endpoint::unix_path) {
-            let address = OmniUnixAddress { host: this_machine().to_owned(), path: unix_path.to_owned() };
+            let address = OmniUnixAddress { host: this_host_name().to_owned(), path: unix_path.to_owned() };
             main.components.push(TaggedComponent::omni_unix(&address)?);
             let mut profile = UiopProfile::new(unix_path, key.clone());
             profile.components.clone_from(&components);
@@ -84,9 +85,9 @@ impl Shared {
         Ok(Some(ior))
     }
 
-    fn ssl_component(&self, port: u16, plaintext: bool) -> Option<TaggedComponent> {
+    fn ssl_component(&self, port: u16, offers_plaintext: bool) -> Option<TaggedComponent> {
         let tls = self.config.tls.as_ref()?;
-        Some(TaggedComponent::ssl_sec_trans(tls.component(port, plaintext)))
+        Some(TaggedComponent::ssl_sec_trans(tls.component(port, offers_plaintext)))
     }
 
     #[cfg(not(feature = "csi"))]
@@ -94,6 +95,7 @@ impl Shared {
         None
     }
 
+    /// Returns whether a profile contains an address of this ORB.
     pub(crate) fn is_own(&self, profile: &IiopProfile) -> bool {
         self.endpoints.iter().any(|endpoint| match endpoint {
             Endpoint::Iiop { host, port } => *port == profile.port && *host == profile.host,
@@ -109,12 +111,12 @@ impl Shared {
     /// profile offers TLS, the rules for TLS apply to all profiles. Otherwise an attacker on the network
     /// could make the TLS connection fail, and thereby cause a plaintext connection.
     pub(crate) fn routes(&self, profiles: Vec<IiopProfile>) -> Vec<Route> {
-        let tls = profiles.iter().any(|profile| profile.secure_address().is_some());
+        let offers_tls = profiles.iter().any(|profile| profile.secure_address().is_some());
         let routes = profiles
             .into_iter()
-            .map(|profile| Route { endpoints: self.endpoints_to_try(&profile, tls), profile });
+            .map(|profile| Route { endpoints: self.endpoints_to_try(&profile, offers_tls), profile });
         let mut routes: Vec<Route> = routes.filter(|route| !route.endpoints.is_empty()).collect();
-        if self.config.tls.as_ref().is_some_and(|own| own.uses_plaintext(tls)) {
+        if self.config.tls.as_ref().is_some_and(|own| own.uses_plaintext(offers_tls)) {
             // If plaintext is allowed for this reference, try it first, so that it never follows a failed
             // handshake.
             routes
@@ -128,7 +130,7 @@ impl Shared {
     /// plaintext addresses that the server and the configuration allow, with IPv4 and IPv6 interleaved.
     /// `offers_tls` tells whether any profile of the reference offers TLS.
     fn endpoints_to_try(&self, profile: &IiopProfile, offers_tls: bool) -> Vec<Endpoint> {
-        let unix = self.config.client.unix_sockets.then(|| unix_paths(profile)).into_iter().flatten();
+        let unix = self.config.client.uses_unix_sockets.then(|| unix_paths(profile)).into_iter().flatten();
         let secure = profile.secure_address();
         let addresses = if profile.requires_tls() { Vec::new() } else { profile.addresses() };
         let tls = self.config.tls.as_ref();
@@ -142,7 +144,7 @@ impl Shared {
         unix.map(|path| Endpoint::Unix { path }).chain(secure).chain(hosts).collect()
     }
 
-    /// Returns the reason why no address of the profile may be called, if the profile has an address.
+    /// Returns the reason why no address of the profile may be called, if TLS is the reason.
     #[cold]
     pub(crate) fn reason_to_forbid(&self, profile: &IiopProfile) -> Option<&'static str> {
         match (&self.config.tls, profile.secure_address()) {
@@ -165,7 +167,7 @@ mod tests {
     use crate::endpoint::profiles;
 
     fn core(endpoints: &[Endpoint]) -> std::sync::Arc<Shared> {
-        Orb::builder().parts.core(endpoints.to_vec())
+        Orb::builder().parts.build_core(endpoints.to_vec())
     }
 
     fn tcp(host: &str, port: u16) -> Endpoint {
@@ -183,9 +185,9 @@ mod tests {
         let server = core(&endpoints);
         let ior = server.ior("IDL:X:1.0", b"key").unwrap();
         let all: Vec<IiopProfile> = profiles(&ior).collect();
-        let ways = |profile| core(&[]).endpoints_to_try(profile, false);
-        assert_eq!(ways(&all[0]), [unix("/a"), unix("/b"), tcp("h", 1), tcp("::1", 2)]);
-        assert_eq!((ways(&all[1]), ways(&all[2]), all.len()), (vec![unix("/a")], vec![unix("/b")], 3));
+        let to_try = |profile| core(&[]).endpoints_to_try(profile, false);
+        assert_eq!(to_try(&all[0]), [unix("/a"), unix("/b"), tcp("h", 1), tcp("::1", 2)]);
+        assert_eq!((to_try(&all[1]), to_try(&all[2]), all.len()), (vec![unix("/a")], vec![unix("/b")], 3));
         for profile in &all {
             assert!(server.is_own(profile) && !core(&[tcp("h", 2), unix("/c")]).is_own(profile));
             assert_eq!(profile.object_key.as_slice(), b"key");
@@ -217,7 +219,7 @@ mod tests {
     fn tls_hosts_in_brackets_are_called_without_brackets() {
         use giop_codec::ior::SslSecTrans;
         let tls = crate::tls::Tls::builder().build().unwrap();
-        let core = Orb::builder().tls(tls).parts.core(Vec::new());
+        let core = Orb::builder().tls(tls).parts.build_core(Vec::new());
         let ssl = SslSecTrans { target_supports: 6, target_requires: 6, port: 1 };
         let profile = IiopProfile::new("[::1]", 0, b"key".as_slice().into())
             .with_component(TaggedComponent::ssl_sec_trans(ssl));
@@ -228,7 +230,7 @@ mod tests {
     #[test]
     fn unix_sockets_of_references_are_ignored_if_disabled() {
         let ior = core(&[unix("/a"), tcp("h", 1)]).ior("", b"key").unwrap();
-        let careful = Orb::builder().unix_sockets(false).parts.core(Vec::new());
+        let careful = Orb::builder().unix_sockets(false).parts.build_core(Vec::new());
         assert_eq!(careful.endpoints_to_try(&ior.iiop_profile().unwrap(), false), [tcp("h", 1)]);
         assert!(careful.routes(profiles(&ior).skip(1).collect()).is_empty());
     }

@@ -28,7 +28,7 @@ use crate::connection::{SharedConnection, now};
 use crate::runtime::Shared;
 
 /// The minimum size of a large reply, in bytes. Connections with fewer queued bytes are not considered.
-pub(crate) const MIN_LARGE_REPLY_SIZE: usize = 64 * 1024;
+pub(crate) const MIN_LARGE_REPLY_BYTES: usize = 64 * 1024;
 
 /// The interval at which held requests are checked.
 const CHECK_INTERVAL: Duration = Duration::from_millis(5);
@@ -47,28 +47,27 @@ pub(crate) struct Backpressure {
     /// Whether requests of operations with large replies are held. Meanwhile, a task resumes them.
     is_holding: AtomicBool,
     large_reply_operations: [AtomicU64; BIT_SET_WORDS],
-    /// In bytes.
-    last_large_reply_size: AtomicUsize,
+    last_large_reply_bytes: AtomicUsize,
     queue: Mutex<VecDeque<Weak<MemoryTicket>>>,
 }
 
-/// A held request in the queue for memory. Dropping it removes it from the queue.
+/// A request that is held until memory is available. Dropping this value withdraws the request.
 #[derive(Debug)]
 pub(crate) struct MemoryTicket {
     address: Option<IpAddr>,
-    granted: AtomicBool,
+    was_granted: AtomicBool,
     waker: AtomicWaker,
 }
 
 impl MemoryTicket {
-    /// Returns whether the request may proceed. Otherwise registers the task to be woken when it may.
+    /// Registers the task to be woken when the request may proceed, and returns whether it may already.
     pub(crate) fn is_granted(&self, cx: &Context<'_>) -> bool {
         self.waker.register(cx.waker());
-        self.granted.load(Ordering::Acquire)
+        self.was_granted.load(Ordering::Acquire)
     }
 
     fn grant(&self) {
-        self.granted.store(true, Ordering::Release);
+        self.was_granted.store(true, Ordering::Release);
         self.waker.wake();
     }
 }
@@ -88,7 +87,7 @@ impl Backpressure {
         if let Some(word) = self.large_reply_operations.get(word) {
             word.fetch_or(bit, Ordering::Relaxed);
         }
-        self.last_large_reply_size.store(bytes.max(MIN_LARGE_REPLY_SIZE), Ordering::Relaxed);
+        self.last_large_reply_bytes.store(bytes.max(MIN_LARGE_REPLY_BYTES), Ordering::Relaxed);
     }
 
     fn had_large_reply(&self, operation: &[u8]) -> bool {
@@ -130,7 +129,7 @@ impl Shared {
         }
         let ticket = Arc::new(MemoryTicket {
             address: link.peer().address(),
-            granted: AtomicBool::new(false),
+            was_granted: AtomicBool::new(false),
             waker: AtomicWaker::new(),
         });
         queue.push_back(Arc::downgrade(&ticket));
@@ -143,9 +142,9 @@ impl Shared {
     #[cold]
     pub(crate) fn free_memory_for_reply(&self) -> Result<(), SystemException> {
         if self.pool.is_full_of_replies() {
-            let needed = self.pool.owed().saturating_sub(self.pool.cap()) + 1;
+            let needed = self.pool.queued_reply_bytes().saturating_sub(self.pool.cap()) + 1;
             if !self.close_slow_readers(needed) {
-                let text = "replies that are queued for all clients take the maximum of memory: increase `OrbBuilder::max_receive_memory`";
+                let text = "the replies that are queued for all clients occupy the maximum memory: increase `OrbBuilder::max_receive_memory`";
                 return Err(SystemException::transient()
                     .with_minor(minor::TRANSIENT_OVERLOADED)
                     .completed(CompletionStatus::Yes)
@@ -155,13 +154,13 @@ impl Shared {
         Ok(())
     }
 
-    /// Closes connections of slow clients with at least `bytes` queued bytes together. Returns `false` if
-    /// slow clients have fewer. The bytes are counted before a connection is closed, because the kernel may
-    /// release them later.
+    /// Closes connections of slow clients until they have at least `bytes` queued bytes together. Returns
+    /// `false` if all slow clients together have fewer. The queued bytes of a closed connection count as
+    /// freed at once, although they may be freed later.
     fn close_slow_readers(&self, bytes: usize) -> bool {
         let mut freed = 0;
         while freed < bytes {
-            let Some(queued) = self.close_slow_reader() else { return false };
+            let Some(queued) = self.close_slowest_reader() else { return false };
             freed += queued;
         }
         true
@@ -169,11 +168,11 @@ impl Shared {
 
     /// Closes a connection of the slow client with the most queued bytes. Returns the number of the
     /// connection's queued bytes, or `None` if no client is slow.
-    fn close_slow_reader(&self) -> Option<usize> {
+    fn close_slowest_reader(&self) -> Option<usize> {
         let now = now();
         let mut by_address = HashMap::<Option<IpAddr>, usize>::new();
         let mut slow = Vec::new();
-        for link in self.links.open() {
+        for link in self.connections.open() {
             let Some((bytes, time)) = link.reply_queue(now) else { continue };
             let address = link.peer().address();
             *by_address.entry(address).or_default() += bytes;
@@ -197,17 +196,18 @@ impl Shared {
         Some(bytes)
     }
 
-    /// Resumes held requests as far as memory is available. Returns whether no held request is left.
+    /// Resumes held requests as far as memory is available. If memory is available and no held request is
+    /// left, ends the holding and returns `true`.
     fn resume_held(&self) -> bool {
         let pressure = &self.backpressure;
-        let free_bytes = (self.pool.cap() / 2).saturating_sub(self.pool.owed());
+        let free_bytes = (self.pool.cap() / 2).saturating_sub(self.pool.queued_reply_bytes());
         if free_bytes == 0 {
             return false;
         }
-        let size = pressure.last_large_reply_size.load(Ordering::Relaxed).max(MIN_LARGE_REPLY_SIZE);
+        let size = pressure.last_large_reply_bytes.load(Ordering::Relaxed).max(MIN_LARGE_REPLY_BYTES);
         let mut owed = HashMap::<Option<IpAddr>, usize>::new();
         let now = now();
-        for link in self.links.open() {
+        for link in self.connections.open() {
             if let Some((bytes, _)) = link.reply_queue(now) {
                 *owed.entry(link.peer().address()).or_default() += bytes;
             }
@@ -252,7 +252,7 @@ async fn resume_periodically(core: Weak<Shared>) {
         let Some(core) = core.upgrade() else { return };
         checks += 1;
         if checks % CHECKS_PER_SEARCH == 0 && !core.backpressure.queue().is_empty() {
-            core.close_slow_readers(core.pool.owed().saturating_sub(core.pool.cap() / 2));
+            core.close_slow_readers(core.pool.queued_reply_bytes().saturating_sub(core.pool.cap() / 2));
         }
         if core.resume_held() {
             return;

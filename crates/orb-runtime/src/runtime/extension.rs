@@ -1,4 +1,4 @@
-//! State of the modules above `runtime`, which the ORB owns without knowing its types.
+//! The state of modules that depend on `runtime`. The ORB owns this state without knowing its types.
 
 use std::any::Any;
 use std::fmt;

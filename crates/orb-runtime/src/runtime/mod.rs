@@ -1,8 +1,8 @@
 //! The state of an ORB that its modules share.
 //!
 //! [`Shared`] owns the configuration, the connections, the pool of receive buffers and the counters of one
-//! ORB. Each module above this one keeps its own state in an [`Extension`], whose type only the module itself
-//! knows. Therefore a reference can keep the ORB alive without depending on the object adapter.
+//! ORB. Each module that depends on this one keeps its own state in an [`Extension`], whose type only that
+//! module knows. Therefore a reference can keep the ORB alive without depending on the object adapter.
 
 mod addresses;
 pub(crate) mod backpressure;
@@ -31,10 +31,10 @@ use crate::endpoint::Endpoint;
 use crate::transport::Sockets;
 
 /// The interval between trims. Each trim frees the buffers that were unused for a whole interval.
-const MIN_UNUSED_TIME: Duration = Duration::from_secs(1);
+const TRIM_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The maximum size of the pool, in bytes, that is not trimmed.
-const MAX_UNTRIMMED_SIZE: usize = 1 << 20;
+const MAX_UNTRIMMED_BYTES: usize = 1 << 20;
 
 pub(crate) struct Shared {
     pub(crate) config: Config,
@@ -45,7 +45,7 @@ pub(crate) struct Shared {
     #[cfg(feature = "tls")]
     pub(crate) handshakes: Arc<crate::tls::handshakes::Handshakes>,
     pub(crate) endpoints: Vec<Endpoint>,
-    pub(crate) links: Links,
+    pub(crate) connections: OpenConnections,
     pub(crate) counters: Counters,
     pub(crate) tasks: Tasks,
     pub(crate) pauses: Pauses,
@@ -54,24 +54,25 @@ pub(crate) struct Shared {
     is_trimming: AtomicBool,
     pub(crate) closing: Closing,
     /// The guard that closes the ORB. It exists while the program has a handle of the ORB.
-    pub(crate) guard: Mutex<Weak<Guard>>,
+    pub(crate) guard: Mutex<Weak<CloseGuard>>,
 }
 
 /// Closes the ORB when the program drops the last handle.
-pub(crate) struct Guard(pub(crate) Weak<Shared>);
+pub(crate) struct CloseGuard(pub(crate) Weak<Shared>);
 
+/// The open connections of one ORB, by number.
 #[derive(Default)]
-pub(crate) struct Links {
+pub(crate) struct OpenConnections {
     open: Mutex<HashMap<u64, Weak<SharedConnection>>>,
     next_number: AtomicU64,
 }
 
-/// The counters of an ORB that belong to no open connection.
+/// The counters of an ORB, without the counters of its open connections.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    /// How often each limit was reached that belongs to no single connection.
-    limits: [AtomicU32; Limit::ALL.len()],
-    /// The sums of the counters of closed connections. Must be locked after [`Links`].
+    /// How often each limit was reached. Connections count the limits that they reach themselves.
+    limit_hits: [AtomicU32; Limit::ALL.len()],
+    /// The sums of the counters of closed connections. Must be locked after [`OpenConnections`].
     closed_connections: Mutex<Stats>,
     pub(crate) failed_oneways: AtomicU64,
     /// The number of oneway requests that were held until the ORB closed.
@@ -84,8 +85,8 @@ pub(crate) struct Tasks {
     /// Tasks of connections over which peers call objects.
     pub(crate) serving: TaskTracker,
     pub(crate) listening: TaskTracker,
-    /// The runtime in which the ORB was built. It runs requests of blocking and spawned servants if the
-    /// connection is driven by another runtime, which zorb created.
+    /// The runtime in which the ORB was built. It runs requests of blocking and spawned servants even if the
+    /// connection is driven by the runtime of an I/O thread that zorb created.
     pub(crate) runtime: Option<tokio::runtime::Handle>,
 }
 
@@ -102,15 +103,15 @@ pub(crate) struct SharedParams {
     pub(crate) extensions: Extensions,
     pub(crate) endpoints: Vec<Endpoint>,
     /// The capacity of the pool of receive buffers, in bytes.
-    pub(crate) pool: usize,
+    pub(crate) pool_bytes: usize,
     /// Whether requests are held until `Orb::resume`.
-    pub(crate) hold: bool,
+    pub(crate) starts_paused: bool,
 }
 
 impl Shared {
     /// Creates the state of an ORB in the current runtime, if there is one.
-    pub(crate) fn new(init: SharedParams) -> Arc<Self> {
-        let SharedParams { config, extensions, endpoints, pool, hold } = init;
+    pub(crate) fn new(params: SharedParams) -> Arc<Self> {
+        let SharedParams { config, extensions, endpoints, pool_bytes, starts_paused } = params;
         Arc::new(Self {
             #[cfg(feature = "tls")]
             handshakes: {
@@ -121,9 +122,9 @@ impl Shared {
             budget: Arc::new(RequestBudget::new(config.limits.max_total_requests)),
             config,
             extensions,
-            pool: Arc::new(BufferPool::new(pool)),
+            pool: Arc::new(BufferPool::new(pool_bytes)),
             endpoints,
-            links: Links::default(),
+            connections: OpenConnections::default(),
             counters: Counters::default(),
             tasks: Tasks {
                 other: TaskTracker::new(),
@@ -131,7 +132,7 @@ impl Shared {
                 listening: TaskTracker::new(),
                 runtime: tokio::runtime::Handle::try_current().ok(),
             },
-            pauses: Pauses::new(hold),
+            pauses: Pauses::new(starts_paused),
             backpressure: Default::default(),
             is_trimming: AtomicBool::new(false),
             closing: Closing::default(),
@@ -140,10 +141,10 @@ impl Shared {
     }
 
     pub(crate) fn stats(&self) -> Stats {
-        let links = self.links.lock();
+        let links = self.connections.lock();
         let mut sum = *self.counters.closed_connections.lock().unwrap_or_else(PoisonError::into_inner);
-        for (limit, count) in Limit::ALL.iter().zip(&self.counters.limits) {
-            sum.limits.add(*limit, count.load(Ordering::Relaxed));
+        for (limit, count) in Limit::ALL.iter().zip(&self.counters.limit_hits) {
+            sum.limit_hits.add(*limit, count.load(Ordering::Relaxed));
         }
         for link in links.values().filter_map(Weak::upgrade) {
             sum += link.stats();
@@ -159,7 +160,7 @@ impl Shared {
             self.sockets.tls.misdirected.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(target: "zorb", peer = %link.peer(), "connection closed: {error}");
         }
-        let mut links = self.links.lock();
+        let mut links = self.connections.lock();
         if links.remove(&id).is_some() {
             *self.counters.closed_connections.lock().unwrap_or_else(PoisonError::into_inner) += link.stats();
         }
@@ -185,7 +186,7 @@ impl Shared {
     /// Starts a task that trims the pool if it is large. Called when a connection becomes idle or is closed,
     /// because its buffers may be unused then.
     pub(crate) fn trim_pool_later(self: &Arc<Self>) {
-        if self.pool.held() > MAX_UNTRIMMED_SIZE
+        if self.pool.held() > MAX_UNTRIMMED_BYTES
             && !self.closing.has_begun()
             && !self.is_trimming.swap(true, Ordering::Relaxed)
         {
@@ -201,7 +202,7 @@ impl Shared {
     }
 }
 
-impl Links {
+impl OpenConnections {
     pub(crate) fn next_number(&self) -> u64 {
         self.next_number.fetch_add(1, Ordering::Relaxed)
     }
@@ -218,7 +219,7 @@ impl Links {
 impl Counters {
     #[cold]
     pub(crate) fn hit(&self, limit: Limit) {
-        if let Some(count) = self.limits.get(limit as usize) {
+        if let Some(count) = self.limit_hits.get(limit as usize) {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -260,7 +261,7 @@ impl Closing {
         }
     }
 
-    /// Ends the serving of requests from peers. From now on, running servants may not make calls.
+    /// Ends the serving of requests from peers. From now on, calls of running servants are rejected.
     pub(crate) fn end_serving(&self) {
         self.has_ended_serving.store(true, Ordering::Release);
     }
@@ -283,7 +284,7 @@ impl fmt::Debug for Shared {
 
 async fn trim(core: Weak<Shared>) {
     loop {
-        tokio::time::sleep(MIN_UNUSED_TIME).await;
+        tokio::time::sleep(TRIM_INTERVAL).await;
         let Some(core) = core.upgrade() else { return };
         if !core.pool.trim() {
             core.is_trimming.store(false, Ordering::Relaxed);

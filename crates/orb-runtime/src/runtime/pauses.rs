@@ -1,5 +1,5 @@
-//! Pauses: requests are held before they start, until the program calls `Orb::resume` or until memory for
-//! replies is available.
+//! Pauses, in which requests are held before they start, until the program calls `Orb::resume` or until
+//! memory for replies is available.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// The flag of the pause until `Orb::resume`.
+/// The flag of the pause that `Orb::resume` ends.
 pub(crate) const ON_HOLD: u8 = 1;
 
-/// The flag of the pause of requests with large replies, until memory is available.
+/// The flag of the pause in which requests with large replies are held until memory is available.
 pub(crate) const SHORT_OF_MEMORY: u8 = 2;
 
 #[derive(Debug)]
@@ -21,8 +21,8 @@ pub(crate) struct Pauses {
 }
 
 impl Pauses {
-    pub(crate) fn new(hold: bool) -> Self {
-        Self { flags: AtomicU8::new(if hold { ON_HOLD } else { 0 }), wakers: Mutex::default() }
+    pub(crate) fn new(starts_on_hold: bool) -> Self {
+        Self { flags: AtomicU8::new(if starts_on_hold { ON_HOLD } else { 0 }), wakers: Mutex::default() }
     }
 
     /// Returns whether requests may be held before they start.
@@ -81,7 +81,7 @@ impl Pauses {
         poll_fn(|cx| if self.poll_hold(cx, call.1) { Poll::Pending } else { Poll::Ready(()) }).await;
     }
 
-    /// Ends the pause until `Orb::resume`, and wakes all requests that it holds.
+    /// Ends the pause of [`ON_HOLD`], and wakes all requests that it holds.
     pub(crate) fn resume(&self) {
         self.set(ON_HOLD, false);
         let wakers = std::mem::take(&mut *self.wakers());

@@ -15,10 +15,13 @@ use crate::servant::skeleton::{Servant, Skeleton};
 pub(crate) struct RunMode {
     /// Whether requests run on a bounded pool of separate threads.
     pub(crate) blocking: bool,
+    /// Whether each request runs in a task of its own.
     pub(crate) spawned: bool,
     /// Whether the object's next request may start while a oneway request is still running.
     pub(crate) concurrent: bool,
+    /// Whether the requests of the object's POA run one at a time.
     pub(crate) serial: bool,
+    /// Whether requests run in the task that runs `Orb::run_until`.
     pub(crate) on_main_thread: bool,
 }
 
@@ -30,8 +33,8 @@ impl RunMode {
     }
 }
 
-/// An activated object, or a shared entry for many objects: a default servant or a servant locator. Keys with
-/// an index are stored inline, so that such an object takes one allocation.
+/// An activated object, or a shared entry for many objects: a default servant or a servant locator. A key
+/// that contains an index is short enough to be stored inline, so that the object takes one allocation.
 pub(crate) struct ActiveObject {
     key: ObjectId,
     pub(crate) skeleton: Arc<dyn Skeleton>,
@@ -68,6 +71,7 @@ impl ActiveObject {
         }
     }
 
+    /// Creates an entry that serves all objects of a POA. `prefix` is the common prefix of their keys.
     pub(crate) fn shared(prefix: &[u8], poa: Arc<PoaGate>, servant: Servant) -> Self {
         Self { is_shared: true, ..Self::new(prefix, prefix.len(), NO_SLOT, poa, servant) }
     }
@@ -77,6 +81,7 @@ impl ActiveObject {
         self.key.as_slice()
     }
 
+    /// Returns the object id in a key of the entry's POA.
     pub(crate) fn id_in<'a>(&self, key: &'a [u8]) -> &'a [u8] {
         key.get(usize::from(self.id_start)..).unwrap_or_default()
     }
@@ -101,8 +106,8 @@ impl ActiveObject {
     }
 
     /// Deactivates the object. Returns `false` if it was deactivated before.
-    pub(crate) fn retire(&self) -> bool {
-        self.requests.retire()
+    pub(crate) fn mark_deactivated(&self) -> bool {
+        self.requests.mark_deactivated()
     }
 
     /// Counts an active request until the guard is dropped. Returns `None` if the object is deactivated.
@@ -121,6 +126,7 @@ impl ActiveObject {
         is_busy.then_some(entered)
     }
 
+    /// Counts an active request like [`enter`](Self::enter). The guard owns a reference to the object.
     pub(crate) fn enter_owned(self: &Arc<Self>) -> Option<InFlight> {
         let is_active = self.requests.enter();
         let entered = InFlight(Arc::clone(self));
@@ -137,7 +143,7 @@ impl ActiveObject {
         self.requests.is_busy()
     }
 
-    /// Waits until no request is active. Dropping the future loses nothing.
+    /// Waits until no request is active. The future can be dropped at any time.
     pub(crate) async fn wait_until_idle(&self) {
         loop {
             let notified = self.poa.idle_notify.notified();

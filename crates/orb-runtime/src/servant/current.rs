@@ -30,8 +30,8 @@ thread_local! {
     static CURRENT: RefCell<Option<Request>> = const { RefCell::new(None) };
 }
 
-/// Returns the request that the running servant serves. It is set around each poll of the servant's future.
-/// Tasks that the servant spawns need a clone of it.
+/// Returns the request that the running servant serves. This works in the servant's future, but not in tasks
+/// that the servant spawns: pass a clone of the request to them.
 ///
 /// # Panics
 /// Panics outside of a servant. [`try_request`] returns `None` instead.
@@ -70,16 +70,17 @@ pub(crate) fn current_trace() -> Option<telemetry::TraceContext> {
     CURRENT.with_borrow(|current| current.as_ref().and_then(|request| request.trace().cloned()))
 }
 
+/// Returns whether the current request or one of its callers holds this turn.
 pub(crate) fn holds_turn(turn: &Turn) -> bool {
     let has = |entry: &ActiveObject| entry.poa.turn.as_ref().is_some_and(|own| Arc::ptr_eq(own, turn));
     CURRENT
         .with_borrow(|current| current.as_ref().is_some_and(|request| request.find_in_callers(has).is_some()))
 }
 
-/// Returns the object with this key if its etherealization waits for the current request.
+/// Returns the object with this key if its etherealization waits for the current request or a caller of it.
 #[cold]
 pub(crate) fn etherealizing_in_caller(orb: &Arc<Shared>, key: &[u8]) -> Option<Arc<ActiveObject>> {
-    let is = |entry: &ActiveObject| entry.has_key(key) && entry.is_deactivated() && entry.poa.has_activator;
+    let is = |own: &ActiveObject| own.has_key(key) && own.is_deactivated() && own.poa.uses_servant_activator;
     CURRENT.with_borrow(|current| {
         let request = current.as_ref().filter(|request| Arc::ptr_eq(request.core(), orb))?;
         request.find_in_callers(is).map(Arc::clone)
@@ -101,8 +102,8 @@ impl Shared {
     }
 }
 
-/// The description of a request that is being served: its target, caller and operation. It includes
-/// `PortableServer::Current`.
+/// The description of a request that is being served: its target, caller and operation. Its methods include
+/// the operations of `PortableServer::Current`.
 #[doc(alias = "PortableServer::Current")]
 #[derive(Clone)]
 pub struct Request {
@@ -118,26 +119,28 @@ struct State {
     caller: crate::csi::Caller,
     deadline: Option<Instant>,
     callers: Option<Arc<CallStack>>,
-    cancelled: AtomicBool,
-    cancel: Notify,
+    is_cancelled: AtomicBool,
+    cancel_notify: Notify,
     has_called: AtomicBool,
-    /// The waker of the connection's driver, if the servant runs in another task or thread.
-    driver: AtomicWaker,
+    /// The waker of the connection's driver, set only if the servant runs in another task or thread.
+    driver_waker: AtomicWaker,
     extras: Mutex<Extras>,
     /// Whether extras are set. If not, the lock is not taken.
     has_extras: AtomicBool,
     headers: BytesMut,
     /// The number of the operation, if it was found together with the object.
     #[cfg(feature = "experiments")]
-    number: Option<u16>,
+    operation_number: Option<u16>,
     span: RequestSpan,
 }
 
 /// Data that only few requests have.
 #[derive(Default)]
 pub(crate) struct Extras {
+    /// The service contexts of the reply.
     pub(crate) contexts: Vec<ServiceContext>,
     pub(crate) forward: Option<ForwardRequest>,
+    /// The servant that a servant locator returned.
     servant: Option<Servant>,
 }
 
@@ -148,8 +151,11 @@ struct Target {
 
 enum Source {
     Wire(IncomingRequest),
-    /// A collocated call: the name of the operation, and the key if the entry is shared.
-    Local(&'static str, Option<ObjectKey>),
+    /// A collocated call. It has a key if the entry is shared.
+    Local {
+        operation: &'static str,
+        key: Option<ObjectKey>,
+    },
 }
 
 impl Request {
@@ -164,15 +170,15 @@ impl Request {
             caller: Default::default(),
             deadline: None,
             callers: None,
-            cancelled: AtomicBool::new(false),
-            cancel: Notify::new(),
+            is_cancelled: AtomicBool::new(false),
+            cancel_notify: Notify::new(),
             has_called: AtomicBool::new(false),
-            driver: AtomicWaker::new(),
+            driver_waker: AtomicWaker::new(),
             extras: Mutex::default(),
             has_extras: AtomicBool::new(false),
             headers: BytesMut::new(),
             #[cfg(feature = "experiments")]
-            number: None,
+            operation_number: None,
             span: Default::default(),
         };
         Self { state: Arc::new(state).into() }
@@ -184,7 +190,7 @@ impl Request {
     }
 
     /// Makes this the description of another request. Reuses the memory unless the servant has kept a clone.
-    /// `caller` is the login of the request.
+    /// `caller` is the authenticated caller of the request.
     ///
     /// Returns the arguments of a large request separately, so that a servant that keeps the description does
     /// not keep the message.
@@ -192,7 +198,7 @@ impl Request {
         &mut self,
         entry: &Arc<ActiveObject>,
         mut incoming: IncomingRequest,
-        #[cfg(feature = "experiments")] number: Option<u16>,
+        #[cfg(feature = "experiments")] operation_number: Option<u16>,
         #[cfg(feature = "csi")] caller: crate::csi::Caller,
     ) -> Option<Arguments> {
         if !self.state.is_unique() {
@@ -206,12 +212,12 @@ impl Request {
         state.target = Some(Target { entry, source: Source::Wire(incoming) });
         #[cfg(feature = "experiments")]
         {
-            state.number = number;
+            state.operation_number = operation_number;
         }
-        *state.cancelled.get_mut() = false;
+        *state.is_cancelled.get_mut() = false;
         *state.has_called.get_mut() = false;
         if std::mem::take(state.has_extras.get_mut()) {
-            // These extras are from a request without a reply.
+            // The previous request had no reply, which would have taken its extras.
             *state.extras.get_mut().unwrap_or_else(PoisonError::into_inner) = Extras::default();
         }
         #[cfg(feature = "csi")]
@@ -235,7 +241,7 @@ impl Request {
         let span =
             RequestSpan::begin(&state.orb, &self.contexts(), &state.peer, interface, || self.operation());
         #[cfg(feature = "admin")]
-        let span = span.with_tally(&state.orb, interface(), self.operation());
+        let span = span.with_counted_call(&state.orb, interface(), self.operation());
         if let Some(state) = self.state.get_mut() {
             state.span = span;
         }
@@ -249,15 +255,15 @@ impl Request {
     /// Ends the telemetry of the request, even if a clone of the description exists.
     #[inline]
     pub(crate) fn end_span(&mut self) {
-        self.state.span.count();
+        self.state.span.count_call();
         if let Some(state) = self.state.get_mut() {
             state.span.end();
         }
     }
 
-    /// Returns the trace context of the request. Its span is the parent of the servant's calls. Returns
-    /// `None` if the request has no trace. With another tracing system ([`telemetry::Propagate`]), this is
-    /// the case if the request carried no trace.
+    /// Returns the trace context of the request, whose span is the parent of the servant's calls. Returns
+    /// `None` if the request has no trace. With another tracing system ([`telemetry::Propagate`]), a request
+    /// has no trace if its client sent none.
     #[cfg(feature = "tracing")]
     #[must_use]
     pub fn trace(&self) -> Option<&telemetry::TraceContext> {
@@ -283,7 +289,7 @@ impl Request {
     ) -> Self {
         let mut request = Self::without_target(orb, Peer::Local, None);
         if let Some(state) = request.state.get_mut() {
-            state.target = Some(Target { entry, source: Source::Local(operation, key) });
+            state.target = Some(Target { entry, source: Source::Local { operation, key } });
             state.deadline = deadline;
             state.span = span;
             state.callers = CURRENT.with_borrow(|caller| caller.as_ref().and_then(Self::callers));
@@ -291,19 +297,19 @@ impl Request {
         request
     }
 
-    /// Returns the call stack for callees of this request. It contains only objects whose POA has a turn or a
-    /// servant activator.
+    /// Returns the call stack for callees of this request. It contains only objects whose POA runs requests
+    /// one at a time or has a servant activator.
     fn callers(&self) -> Option<Arc<CallStack>> {
         let outer = self.state.callers.clone();
         match self.entry() {
-            Some(entry) if entry.poa.turn.is_some() || entry.poa.has_activator => {
+            Some(entry) if entry.poa.turn.is_some() || entry.poa.uses_servant_activator => {
                 Some(Arc::new(CallStack { entry: Arc::clone(entry), outer }))
             }
             _ => outer,
         }
     }
 
-    /// Searches the object of this request, and then those of its callers, the innermost first.
+    /// Searches the object of this request, and then the objects of its callers, the innermost caller first.
     fn find_in_callers(&self, is: impl Fn(&ActiveObject) -> bool) -> Option<&Arc<ActiveObject>> {
         let own = self.entry().filter(|entry| is(entry));
         own.or_else(|| self.state.callers.as_ref()?.find(is))
@@ -312,7 +318,7 @@ impl Request {
     fn record_call(&self) {
         if !self.state.has_called.load(Ordering::Relaxed) {
             self.state.has_called.store(true, Ordering::Release);
-            self.state.driver.wake();
+            self.state.driver_waker.wake();
         }
     }
 
@@ -322,7 +328,7 @@ impl Request {
 
     /// Registers the driver to be woken when the servant makes its first call.
     pub(crate) fn wake_at_call(&self, driver: &Waker) {
-        self.state.driver.register(driver);
+        self.state.driver_waker.register(driver);
     }
 
     /// Runs `f` with this as the current request.
@@ -338,7 +344,7 @@ impl Request {
         telemetry::in_span(self.state.span.servant_span(), f)
     }
 
-    /// Runs `f` with `current` as the current request. Moves it instead of cloning. `f` must not unwind.
+    /// Runs `f` with `current` as the current request, which is moved instead of cloned. `f` must not unwind.
     pub(crate) fn enter_moved<R>(current: &mut Option<Self>, f: impl FnOnce() -> R) -> R {
         let Some(servant_span) = current.as_ref().map(|current| current.state.span.servant_span()) else {
             return f();
@@ -354,13 +360,13 @@ impl Request {
     fn incoming(&self) -> Option<&IncomingRequest> {
         match &self.state.target.as_ref()?.source {
             Source::Wire(incoming) => Some(incoming),
-            Source::Local(..) => None,
+            Source::Local { .. } => None,
         }
     }
 
     /// Returns the number of bytes of the request that are not received yet. They belong to a stream.
     pub(crate) fn bytes_to_come(&self) -> usize {
-        self.incoming().map_or(0, IncomingRequest::coming)
+        self.incoming().map_or(0, IncomingRequest::stream_len)
     }
 
     /// Returns a decoder of the arguments, unless [`reuse_for`](Self::reuse_for) returned them separately.
@@ -405,8 +411,8 @@ impl Request {
     }
 
     pub(crate) fn cancel(&self) {
-        self.state.cancelled.store(true, Ordering::Release);
-        self.state.cancel.notify_waiters();
+        self.state.is_cancelled.store(true, Ordering::Release);
+        self.state.cancel_notify.notify_waiters();
     }
 
     /// Returns the object key, which references to the object contain.
@@ -414,7 +420,7 @@ impl Request {
     pub fn object_key(&self) -> &[u8] {
         match &self.state.target {
             Some(Target { source: Source::Wire(incoming), .. }) => incoming.key(),
-            Some(Target { source: Source::Local(_, Some(key)), .. }) => key.as_slice(),
+            Some(Target { source: Source::Local { key: Some(key), .. }, .. }) => key.as_slice(),
             Some(target) => target.entry.key(),
             None => &[],
         }
@@ -455,14 +461,14 @@ impl Request {
             }
             #[cfg(not(feature = "experiments"))]
             Some(Target { source: Source::Wire(incoming), .. }) => incoming.operation(),
-            Some(Target { source: Source::Local(operation, _), .. }) => operation,
+            Some(Target { source: Source::Local { operation, .. }, .. }) => operation,
             None => "",
         }
     }
 
     #[cfg(feature = "experiments")]
-    pub(crate) fn number(&self) -> Option<u16> {
-        self.state.number
+    pub(crate) fn operation_number(&self) -> Option<u16> {
+        self.state.operation_number
     }
 
     #[inline]
@@ -520,7 +526,7 @@ impl Request {
     /// Returns whether the caller has cancelled the request, or its connection has ended.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.state.cancelled.load(Ordering::Acquire)
+        self.state.is_cancelled.load(Ordering::Acquire)
     }
 
     /// Waits until the caller cancels the request, or its connection ends.
@@ -528,7 +534,7 @@ impl Request {
     /// # Cancel safety
     /// Dropping the future has no effect.
     pub async fn cancelled(&self) {
-        let notified = self.state.cancel.notified();
+        let notified = self.state.cancel_notify.notified();
         tokio::pin!(notified);
         notified.as_mut().enable();
         if !self.is_cancelled() {

@@ -1,4 +1,4 @@
-//! Deposits: the bytes of a `@stream` parameter or result are read directly to their destination.
+//! Deposits, in which the bytes of a `@stream` parameter or result are read directly to their destination.
 
 use std::error::Error;
 use std::future::poll_fn;
@@ -17,11 +17,11 @@ use crate::servant::stream::ByteStream;
 
 const MEMORY_RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
-/// An error of [`ByteStream::deposit_into`]: the target failed, or the stream was truncated. Contains the
+/// An error of [`ByteStream::deposit_into`]: the target failed, or the stream failed. The error contains the
 /// target.
 ///
-/// Converts to a system exception: that of the stream, or NO_RESOURCES, COMPLETED_MAYBE, with the target's
-/// error as its source.
+/// It converts to the exception of the stream, or to NO_RESOURCES, COMPLETED_MAYBE, with the target's error
+/// as its source.
 pub struct DepositError<T> {
     target: Option<Box<T>>,
     deposited: u64,
@@ -38,15 +38,16 @@ impl ByteStream {
     /// Returns all remaining bytes in one buffer that starts at a multiple of `align`. `align` must be a
     /// power of two up to 64 KiB; 4096 is a page.
     ///
-    /// * Bytes that were received before the call are copied: up to 64 KiB if no chunks were taken before.
-    ///   All following bytes are read from the socket directly into the buffer.
+    /// * Bytes that were received before the call are copied, unless they are already aligned and complete:
+    ///   up to 64 KiB if no chunks were taken before. All following bytes are read from the socket directly
+    ///   into the buffer.
     /// * The memory comes from the receive pool. It grows with the received bytes: to four times their
     ///   number, or to the size of the connection's largest message so far.
-    /// * If the pool has no memory, the method waits before it takes the first memory. Later, it exceeds the
-    ///   pool's capacity if necessary.
+    /// * If the pool has no memory at first, the method waits for memory. When the buffer grows later, it
+    ///   exceeds the pool's capacity if necessary.
     ///
     /// # Errors
-    /// * Those of [`next`](Self::next).
+    /// * The errors of [`next`](Self::next).
     /// * IMP_LIMIT, COMPLETED_NO, if more than `limit` bytes remain.
     /// * BAD_PARAM, COMPLETED_NO, for an invalid alignment.
     ///
@@ -64,7 +65,7 @@ impl ByteStream {
     pub async fn into_aligned(mut self, align: usize, limit: usize) -> Result<Bytes, SystemException> {
         if !align.is_power_of_two() || align > AlignedBuffer::MAX_ALIGN {
             let text =
-                format!("the alignment {align} is not a power of two up to {}", AlignedBuffer::MAX_ALIGN);
+                format!("the alignment {align} must be a power of two up to {}", AlignedBuffer::MAX_ALIGN);
             return Err(SystemException::bad_param().with_reason(text));
         }
         let len = self.len_within(limit)?;
@@ -72,7 +73,7 @@ impl ByteStream {
             self.finish_argument().await?;
             return Ok(std::mem::take(&mut self.first));
         }
-        // A stream from this process has no pool. Its memory is not counted.
+        // A stream from this process has no pool, so its memory is not counted.
         let pool = self.pool.clone().unwrap_or_else(|| Arc::new(BufferPool::new(0)));
         let granted = self.rest.as_ref().map_or(len, |rest| rest.link.granted());
         let buffer = loop {
@@ -87,9 +88,9 @@ impl ByteStream {
     /// Writes all remaining bytes to memory of the caller, the target, and returns the target.
     ///
     /// Bytes that were received before the call are copied: up to 64 KiB if no chunks were taken before.
-    /// `Stats::copied` counts them. The kernel writes all following bytes directly to the memory that
-    /// [`DepositTarget::room`] returns. The methods of the target run in this future. `room` also runs in the
-    /// task or thread that reads the connection.
+    /// `Stats::bytes_copied_in` counts them. The kernel writes all following bytes directly to the memory
+    /// that [`DepositTarget::room`] returns. The methods of the target run in this future. `room` also runs
+    /// in the task or thread that reads the connection.
     ///
     /// # Errors
     /// The target fails or has no capacity, or the stream fails as in [`next`](Self::next). Remaining bytes
@@ -197,7 +198,7 @@ impl ByteStream {
     async fn lend(&mut self, loan: Box<Loan>) -> LoanResult {
         let mut loan = Some(loan);
         poll_fn(|cx| {
-            // If sending the argument fails, the connection ends, and therefore the loan.
+            // If sending the argument fails, the connection ends, which also ends the loan.
             let _ = self.poll_argument(cx);
             match &self.rest {
                 Some(rest) => rest.link.poll_loan(rest.stream_id, &mut loan, cx),

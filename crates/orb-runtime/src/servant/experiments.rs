@@ -1,4 +1,4 @@
-//! Alternative strategies for looking up operations, for comparison with the default. Feature `experiments`.
+//! Alternative strategies for looking up operations, for comparison (feature `experiments`).
 
 use giop_codec::ior::{InterfaceNumbers, MAX_NUMBERED_INTERFACES, OperationNumbers};
 
@@ -14,7 +14,7 @@ pub(super) fn linear_search(names: &[&str], name: &[u8]) -> Option<usize> {
 }
 
 impl<const N: usize, const SLOTS: usize> OpTable<N, SLOTS> {
-    /// Looks up the number of an operation by its name.
+    /// Looks up the number of an operation by its name, with this strategy.
     #[cold]
     #[must_use]
     pub fn find_by(&self, strategy: OperationDemux, name: &[u8]) -> Option<usize> {
@@ -53,7 +53,7 @@ impl ServerRequest {
         table: &OpTable<N, SLOTS>,
         strategy: OperationDemux,
     ) -> Option<usize> {
-        let found = self.current.number().map(usize::from).filter(|number| *number < N);
+        let found = self.current.operation_number().map(usize::from).filter(|number| *number < N);
         found.or_else(|| table.find_by(strategy, self.operation()))
     }
 }
@@ -93,7 +93,7 @@ pub(crate) fn operation_name<'a>(orb: &Shared, entry: &ActiveObject, operation: 
     }
 }
 
-/// Like [`operation_name`], for the wire log, before the object is looked up.
+/// Returns the name of the called operation for the wire log, in which the object has not been looked up yet.
 #[cold]
 pub(crate) fn logged_name<'a>(orb: &Shared, key: &[u8], operation: &'a str) -> &'a str {
     match orb.config.server.demux.operations {

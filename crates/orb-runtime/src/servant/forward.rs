@@ -21,7 +21,7 @@ use crate::servant::skeleton::{DispatchSlot, Skeleton};
 pub struct ForwardRequest {
     /// `None` if the object has no address.
     pub(crate) to: Option<Arc<Ior>>,
-    pub(crate) permanent: bool,
+    pub(crate) is_permanent: bool,
 }
 
 impl ForwardRequest {
@@ -34,7 +34,7 @@ impl ForwardRequest {
     /// only to callers with GIOP 1.2.
     #[must_use]
     pub fn permanently(mut self) -> Self {
-        self.permanent = true;
+        self.is_permanent = true;
         self
     }
 }

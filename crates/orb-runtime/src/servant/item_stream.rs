@@ -19,13 +19,13 @@ use crate::servant::stream::{ByteStream, Start, too_large};
 use crate::stream::ItemSource;
 
 /// The maximum alignment of a value, in bytes.
-const MAX_ALIGN: usize = 8;
+const MAX_ALIGN_BYTES: usize = 8;
 
 /// The items of a `@stream` result, which a client takes one by one.
 ///
 /// The rules of [`ByteStream`] for connections, flow control, deadlines and dropping apply. Memory use does
-/// not depend on the number of items: it is the current item, of at most `Limits::max_message_size` bytes,
-/// and up to four chunks of 256 KiB.
+/// not depend on the number of items: the memory contains the current item, of at most
+/// `Limits::max_message_size` bytes, and up to four chunks of 256 KiB.
 ///
 /// A mock or test can create an `ItemStream` from a `Vec<T>` or an [`ItemSource`].
 ///
@@ -46,7 +46,7 @@ pub struct ItemStream<T> {
 
 enum Origin<T> {
     Reply(Box<Incoming<T>>),
-    /// The items are taken from a source in this process. The mutex is never locked.
+    /// The items come from a source in this process. The mutex is never locked, but makes the stream `Sync`.
     Source(Mutex<ItemSource<T>>, Option<Box<ServedResult>>),
     Ended,
 }
@@ -73,8 +73,8 @@ struct DecodeParams {
     version: Version,
     code_sets: CodeSets,
     limits: DecodeLimits,
-    max_item: usize,
-    max_stream: u64,
+    max_item_bytes: usize,
+    max_stream_bytes: u64,
     orb: Arc<Shared>,
 }
 
@@ -89,13 +89,13 @@ impl<T: Send + 'static> ItemStream<T> {
     ///
     /// # Errors
     /// After an error, the stream ends.
-    /// * Those of [`ByteStream::next`] at a client.
+    /// * The errors of [`ByteStream::next`] at a client.
     /// * MARSHAL, COMPLETED_MAYBE, if an item cannot be decoded.
     /// * IMP_LIMIT, COMPLETED_MAYBE, if an item exceeds `Limits::max_message_size`, or if the items of a
     ///   fragmented result together exceed `Limits::max_stream_size`.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing.
+    /// Dropping the future loses no items.
     pub async fn next(&mut self) -> Option<Result<T, SystemException>> {
         std::future::poll_fn(|cx| self.poll_item(cx)).await
     }
@@ -103,7 +103,7 @@ impl<T: Send + 'static> ItemStream<T> {
     /// Returns all remaining items.
     ///
     /// # Errors
-    /// Those of [`next`](Self::next). IMP_LIMIT, COMPLETED_NO, if more than `limit` items remain.
+    /// The errors of [`next`](Self::next), and IMP_LIMIT, COMPLETED_NO, if more than `limit` items remain.
     ///
     /// # Cancel safety
     /// Dropping the future abandons the stream.
@@ -151,6 +151,7 @@ impl<T: Send + 'static> ItemStream<T> {
         }
     }
 
+    /// Creates the stream of a source in this process.
     pub(crate) fn served(source: ItemSource<T>, served: Option<ServedResult>) -> Self {
         let items_left = source.len();
         Self { items_left, origin: Origin::Source(Mutex::new(source), served.map(Box::new)) }
@@ -168,15 +169,15 @@ impl<T> Incoming<T> {
                         self.params.orb.counters.hit_decoding_limit(&error);
                         return Poll::Ready(Err(malformed(&error)));
                     }
-                    Err(_) if available > self.params.max_item => {
+                    Err(_) if available > self.params.max_item_bytes => {
                         return Poll::Ready(Err(self.too_large_item()));
                     }
                     Err(_) => self.tried_bytes = available,
                 }
             }
             // An item is decoded again from its start after its bytes have doubled, or when no more bytes are
-            // available now. Without the minimum, a peer that sends a large item byte by byte could cause a
-            // copy and a decoding attempt of the item for each byte.
+            // available now and they have grown by at least a sixteenth. Without this minimum, a peer that
+            // sends a large item byte by byte could cause a copy and a decoding attempt for each byte.
             while self.chunk_bytes < self.tried_bytes.max(1) && !self.is_complete {
                 match self.bytes.poll_chunk(cx) {
                     Poll::Pending if self.chunk_bytes < (self.tried_bytes / 16).max(1) => {
@@ -212,9 +213,10 @@ impl<T> Incoming<T> {
             return Ok(());
         };
         self.received_bytes += chunk.len() as u64;
-        if self.received_bytes > self.params.max_stream {
+        if self.received_bytes > self.params.max_stream_bytes {
             self.params.orb.counters.hit(Limit::StreamSize);
-            return Err(too_large(self.received_bytes, self.params.max_stream, CompletionStatus::Maybe));
+            let limit = self.params.max_stream_bytes;
+            return Err(too_large(self.received_bytes, limit, CompletionStatus::Maybe));
         }
         self.chunk_bytes += chunk.len();
         self.chunks.push(chunk);
@@ -223,7 +225,7 @@ impl<T> Incoming<T> {
 
     /// Joins the chunks to the undecoded bytes of the buffer. The buffer still starts at a multiple of eight.
     fn join_chunks(&mut self) {
-        let start = self.at - self.at % MAX_ALIGN;
+        let start = self.at - self.at % MAX_ALIGN_BYTES;
         if start == self.buffer.len()
             && let [_] = self.chunks.as_slice()
             && let Some(chunk) = self.chunks.pop()
@@ -245,7 +247,7 @@ impl<T> Incoming<T> {
         self.params.orb.counters.hit(Limit::MessageSize);
         let text = format!(
             "an item of the stream exceeds the limit of {} bytes: increase `Limits::max_message_size`",
-            self.params.max_item
+            self.params.max_item_bytes
         );
         SystemException::imp_limit().completed(CompletionStatus::Maybe).with_reason(text)
     }
@@ -274,7 +276,7 @@ impl<T: CdrDecode + Send + 'static> ResultStream for ItemStream<T> {
         let mut d = results.body();
         let items_left = u64::from(d.read_u32()?);
         let at = d.position();
-        let start = at - at % MAX_ALIGN;
+        let start = at - at % MAX_ALIGN_BYTES;
         let buffer = results.reply.message().slice(start..);
         let at = at - start;
         let received = buffer.len() - at;
@@ -290,8 +292,8 @@ impl<T: CdrDecode + Send + 'static> ResultStream for ItemStream<T> {
             version: d.version(),
             code_sets: d.code_sets(),
             limits: d.limits(),
-            max_item: limits.max_message_size,
-            max_stream: limits.max_stream_size,
+            max_item_bytes: limits.max_message_size,
+            max_stream_bytes: limits.max_stream_size,
             orb,
         };
         let first = buffer.slice(at..);

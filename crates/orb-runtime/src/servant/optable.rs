@@ -4,11 +4,12 @@
 use std::{collections::HashMap, sync::OnceLock};
 
 /// A table of `N` operation names. A look-up takes one hash and one comparison, independent of `N`. `SLOTS`
-/// is a power of two of at least `2 * N`.
+/// must be a power of two of at least `2 * N`.
 #[derive(Debug)]
 pub struct OpTable<const N: usize, const SLOTS: usize> {
     pub(super) names: [&'static str; N],
-    /// The seed of each bucket. Mixed with this seed, the hashes of the bucket's names do not collide.
+    /// The seed of each bucket. A bucket has the names whose hashes end with the same bits. Mixed with the
+    /// seed, their hashes select different slots.
     seeds: [u32; SLOTS],
     /// The number of the name in each slot, plus one. Zero means an empty slot.
     slots: [u16; SLOTS],

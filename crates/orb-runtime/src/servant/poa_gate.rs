@@ -10,7 +10,7 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::servant::thread_model::Turn;
 
-/// Whether requests of a POA may start. It is the state of the POA's manager, until the POA is destroyed.
+/// Whether requests of a POA may start. This is the manager's state after the initialization of the POA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Gate {
@@ -21,6 +21,7 @@ pub(crate) enum Gate {
     Destroyed = 4,
 }
 
+/// A POA, with the state that is used for dispatching requests. The rest of its state is in `node`.
 pub(crate) struct PoaGate {
     gate: AtomicU8,
     /// Notified when the last request of an object ends, if a task waits for this event.
@@ -28,10 +29,10 @@ pub(crate) struct PoaGate {
     pub(crate) blocking_threads: Arc<Semaphore>,
     /// Serializes requests and calls of the servant manager, if the thread model requires it.
     pub(crate) turn: Option<Turn>,
-    /// Whether requests run on the thread that calls `Orb::run_until`.
+    /// Whether requests run in the task that runs `Orb::run_until`.
     pub(crate) uses_main_thread: bool,
     /// Whether a servant activator may etherealize the POA's objects.
-    pub(crate) has_activator: bool,
+    pub(crate) uses_servant_activator: bool,
     /// The state that is private to module `poa`: a `PoaNode`.
     node: Box<dyn Any + Send + Sync>,
 }
@@ -43,13 +44,15 @@ impl Gate {
             .find(|gate| *gate as u8 == value)
             .unwrap_or(Self::Destroyed)
     }
+
+    /// Returns the exception for a request that is refused because of this gate.
     #[cold]
     pub(crate) fn refusal(self) -> SystemException {
         let transient = |minor| SystemException::transient().with_minor(minor);
         let (exception, text) = match self {
             Self::Active | Self::Holding => (
                 transient(minor::TRANSIENT_DISCARDED),
-                "the POA manager holds the maximum of requests: Limits::max_held_requests, max_held_bytes",
+                "the POA manager holds too many requests: increase Limits::max_held_requests or Limits::max_held_bytes",
             ),
             Self::Discarding => (transient(minor::TRANSIENT_DISCARDED), "the POA manager discards requests"),
             Self::Inactive => (
@@ -67,7 +70,7 @@ impl PoaGate {
         blocking_threads: Arc<Semaphore>,
         turn: Option<Turn>,
         uses_main_thread: bool,
-        has_activator: bool,
+        uses_servant_activator: bool,
         node: impl Any + Send + Sync,
     ) -> Self {
         Self {
@@ -76,7 +79,7 @@ impl PoaGate {
             blocking_threads,
             turn,
             uses_main_thread,
-            has_activator,
+            uses_servant_activator,
             node: Box::new(node),
         }
     }
@@ -97,7 +100,7 @@ impl PoaGate {
         Gate::from_u8(self.gate.load(Ordering::SeqCst))
     }
 
-    /// Sets the state. The caller holds the lock of the POA's manager.
+    /// Sets the state. The caller must hold the lock of the POA's manager.
     pub(crate) fn store_gate(&self, gate: Gate) {
         self.gate.store(gate as u8, Ordering::SeqCst);
     }

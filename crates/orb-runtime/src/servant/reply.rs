@@ -1,5 +1,7 @@
-//! The buffer in which a reply is encoded. Long replies are sent while they are encoded. Also the accounting
-//! of decoded arguments: during their request, their memory counts against the receive memory of the ORB.
+//! The buffer in which a reply is encoded. Long replies are sent while they are encoded.
+//!
+//! This module also accounts for the memory of decoded arguments, which counts against the receive memory of
+//! the ORB during their request.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -18,13 +20,14 @@ pub(crate) struct ReplyBuffer {
     encoder: Encoder,
     /// The connection over which long replies may be sent before they are complete.
     link: Option<Opaque<SharedConnection>>,
-    send_whole: bool,
+    must_send_whole: bool,
 }
 
 impl ReplyBuffer {
     pub(crate) fn new(link: Option<Arc<SharedConnection>>) -> Box<Self> {
         let link = link.map(Opaque::from);
-        Box::new(Self { encoder: Encoder::new(ByteOrder::NATIVE, Version::V1_2), link, send_whole: false })
+        let encoder = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
+        Box::new(Self { encoder, link, must_send_whole: false })
     }
 
     pub(crate) fn link(&self) -> Option<&Opaque<SharedConnection>> {
@@ -33,7 +36,7 @@ impl ReplyBuffer {
 
     /// Causes the next reply to be encoded completely before it is sent, regardless of its size.
     pub(crate) fn send_next_whole(&mut self) {
-        self.send_whole = true;
+        self.must_send_whole = true;
     }
 
     /// Encodes the results after the header of a reply. If they contain a long sequence of structs, `results`
@@ -46,15 +49,15 @@ impl ReplyBuffer {
         size_at: usize,
         results: impl Fn(&mut Encoder) -> Result<(), EncodeError>,
     ) -> Result<bool, EncodeError> {
-        let Self { encoder, link, send_whole } = self;
-        let send_whole = std::mem::take(send_whole);
-        let Some(link) = link.as_ref().filter(|link| !send_whole && link.flows()) else {
+        let Self { encoder, link, must_send_whole } = self;
+        let must_send_whole = std::mem::take(must_send_whole);
+        let Some(link) = link.as_ref().filter(|link| !must_send_whole && link.supports_flows()) else {
             return results(encoder).map(|()| false);
         };
         let begun = encoder.mark();
-        encoder.measure_runs();
+        encoder.begin_measuring_runs();
         results(encoder)?;
-        if encoder.measured_runs() == 0 {
+        if encoder.end_measuring_runs() == 0 {
             return Ok(false);
         }
         if send_while_encoding(link, token, encoder, begun, size_at, &results)? {
@@ -76,9 +79,9 @@ fn send_while_encoding(
     results: &dyn Fn(&mut Encoder) -> Result<(), EncodeError>,
 ) -> Result<bool, EncodeError> {
     let end = encoder.position();
-    // A value may refer to an earlier position of the message. Bulk data in separate memory is sent without a
-    // copy.
-    let can_send = encoder.chunk_count() == 0 && !encoder.has_values();
+    // Values of value types may refer to earlier positions of the message, which must not have been sent.
+    // Bulk data in separate memory is sent without a copy anyway.
+    let can_send = encoder.chunk_count() == 0 && !encoder.has_value_types();
     if can_send {
         finish_message(encoder, size_at)?;
     }
@@ -103,9 +106,9 @@ impl DerefMut for ReplyBuffer {
     }
 }
 
-/// The minimum size of arguments that are counted, in bytes. All uncounted arguments of an endpoint together
-/// take at most the capacity of the receive pool.
-const MIN_CHARGED_SIZE: usize = 16 * 1024;
+/// The minimum size of arguments that are counted, in bytes. The smaller arguments of all requests together
+/// take at most the default capacity of the receive pool.
+const MIN_CHARGED_BYTES: usize = 16 * 1024;
 
 /// A number of bytes that count against the pool until the value is dropped.
 #[derive(Debug, Default)]
@@ -114,7 +117,7 @@ pub(crate) struct Charge(Option<(Arc<BufferPool>, usize)>);
 impl Charge {
     #[inline]
     pub(crate) fn is_required(size: usize) -> bool {
-        size >= MIN_CHARGED_SIZE
+        size >= MIN_CHARGED_BYTES
     }
 
     #[cold]

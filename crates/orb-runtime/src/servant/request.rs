@@ -8,14 +8,14 @@ use giop_codec::cdr::{CdrEncode, Decoder, Encoder, Mark};
 use giop_codec::exception::{CompletionStatus, SystemException, minor};
 use giop_codec::giop::{
     MessageType, ReplyHeader, ReplyStatus, RequestId, ResponseFlags, ServiceContext, ServiceContexts,
-    announce_blocks, begin_body, finish_message, put_message_header,
+    begin_body, finish_message, insert_block_list, put_message_header,
 };
 use giop_codec::ior::Ior;
 use giop_codec::{DecodeError, EncodeError, EncodeErrorKind, Version};
 use giop_proto::{Arguments, IncomingRequest, RawBody, ServeToken};
 
 use crate::connection::padding;
-use crate::runtime::backpressure::MIN_LARGE_REPLY_SIZE;
+use crate::runtime::backpressure::MIN_LARGE_REPLY_BYTES;
 use crate::servant::current::{Extras, Request};
 #[cfg(not(feature = "experiments"))]
 use crate::servant::optable::OpTable;
@@ -75,9 +75,9 @@ impl ServerRequest {
     }
 
     /// Decodes the arguments with `f`, whose errors are reported by [`bad_arguments`](Self::bad_arguments).
-    /// For a large request, `f` may run twice: the first run finds sequences of structs and converts them in
-    /// the message to the form in memory, the second run returns views of them. The buffer of a large request
-    /// is freed when all views of the arguments are dropped.
+    /// For a large request, `f` may run twice. The first run finds sequences of structs, which are converted
+    /// in the message to their form in memory. The second run returns views of them. The buffer of a large
+    /// request is freed when all views of the arguments are dropped.
     #[inline]
     pub fn decode<R>(
         &mut self,
@@ -103,7 +103,7 @@ impl ServerRequest {
         decoded
     }
 
-    pub(crate) fn argument_bytes(&self) -> usize {
+    pub(crate) fn argument_byte_len(&self) -> usize {
         self.arguments.as_ref().map_or_else(|| self.current.arguments(), Arguments::decoder).remaining()
     }
 
@@ -135,7 +135,7 @@ impl ServerRequest {
         match to.put(&mut self.encoder, status, &all, put) {
             Ok(()) => {
                 let len = self.encoder.len();
-                if len >= MIN_LARGE_REPLY_SIZE {
+                if len >= MIN_LARGE_REPLY_BYTES {
                     self.current.core().backpressure.record_large_reply(self.current.operation_bytes(), len);
                 }
                 Outcome { token: to.token, encoder: self.encoder, oneway_failure: None }
@@ -144,9 +144,9 @@ impl ServerRequest {
         }
     }
 
-    /// Replies with results that `encode` encodes. `encode` does not run for a oneway request. It runs twice
-    /// if the results contain a long sequence of structs: to measure them, and to send them while they are
-    /// encoded.
+    /// Replies with results that `encode` encodes. `encode` does not run for a oneway request. It may run
+    /// several times, for example twice for a long sequence of structs: to measure the results, and to send
+    /// them while they are encoded.
     #[inline]
     pub fn reply(self, encode: impl Fn(&mut Encoder) -> Result<(), EncodeError>) -> Outcome {
         self.reply_with_status(ReplyStatus::NoException, encode)
@@ -155,10 +155,10 @@ impl ServerRequest {
     /// Replies with an exception that the operation's `raises` clause lists.
     #[cold]
     pub fn user_exception<X: UserException>(self, exception: &X) -> Outcome {
-        self.current.span().user_exception(X::REPOSITORY_ID);
+        self.current.span().record_user_exception(X::REPOSITORY_ID);
         let failed = (!self.to.wants_reply).then(|| unreportable_user_exception(exception.to_string()));
         let mut outcome = self.reply_with_status(ReplyStatus::UserException, |e| {
-            e.put_ascii(X::REPOSITORY_ID)?;
+            e.put_unconverted_str(X::REPOSITORY_ID)?;
             exception.encode(e)
         });
         outcome.oneway_failure = failed;
@@ -168,7 +168,7 @@ impl ServerRequest {
     /// Replies with a user exception that is contained in an any.
     #[cold]
     pub fn raise(self, exception: &Any) -> Outcome {
-        self.current.span().user_exception(exception.type_code().id().unwrap_or_default());
+        self.current.span().record_user_exception(exception.type_code().id().unwrap_or_default());
         let failed =
             (!self.to.wants_reply).then(|| unreportable_user_exception(exception.type_code().to_string()));
         let mut outcome = self.reply_with_status(ReplyStatus::UserException, |e| exception.encode_value(e));
@@ -188,7 +188,7 @@ impl ServerRequest {
     /// Replies with a system exception.
     #[cold]
     pub fn system_exception(self, exception: SystemException) -> Outcome {
-        self.current.span().system_exception(&exception);
+        self.current.span().record_system_exception(&exception);
         let contexts = self.current.take_extras().contexts;
         self.to.system_exception_with(self.encoder, exception, &contexts)
     }
@@ -224,7 +224,7 @@ impl ServerRequest {
             },
             b"_non_existent" | b"_not_existent" => self.reply(|e| false.encode(e)),
             b"_repository_id" => self.reply(|e| e.put_str(interface)),
-            // No object is a facet of a CORBA component, so that the component is a nil reference.
+            // No object is a facet of a CORBA component, so the component is a nil reference.
             b"_component" => self.reply(|e| Ior::nil().encode(e)),
             b"_interface" => {
                 let source = self.current.core().runtime_types().source();
@@ -256,7 +256,7 @@ impl ServerRequest {
     ) -> Outcome {
         let to = self.to;
         if status == ReplyStatus::NoException {
-            self.current.span().results();
+            self.current.span().record_results();
         }
         if !to.wants_reply {
             return to.no_reply(self.encoder);
@@ -270,14 +270,14 @@ impl ServerRequest {
                 // The encoder is empty if the reply was sent while it was encoded. Such a reply is large: the
                 // subtraction wraps for 0.
                 let len = self.encoder.len();
-                if len.wrapping_sub(1) >= MIN_LARGE_REPLY_SIZE {
+                if len.wrapping_sub(1) >= MIN_LARGE_REPLY_BYTES {
                     self.current.core().backpressure.record_large_reply(self.current.operation_bytes(), len);
                 }
                 Outcome { token: to.token, encoder: self.encoder, oneway_failure: None }
             }
             Err(error) => {
                 let exception = error.system(CompletionStatus::Yes);
-                self.current.span().system_exception(&exception);
+                self.current.span().record_system_exception(&exception);
                 to.system_exception(self.encoder, exception)
             }
         }
@@ -293,7 +293,7 @@ fn not_described(has_repository: bool) -> SystemException {
     SystemException::intf_repos().with_minor(minor).with_reason(text)
 }
 
-/// Returns where the header of a reply with these contexts ends in a message of GIOP 1.0 or 1.1.
+/// Returns the offset of the end of a reply header with these contexts, in GIOP 1.0 and 1.1.
 fn reply_header_end(contexts: &[ServiceContext]) -> usize {
     let end = |at: usize, context: &ServiceContext| at.next_multiple_of(4) + 8 + context.data.len();
     // 16 bytes before the contexts: message header and their number. 8 bytes after them: request id and
@@ -305,7 +305,7 @@ pub(crate) struct ReplyHead {
     pub(crate) size_at: usize,
     end: Mark,
     /// The start of the body, after padding.
-    pub(crate) body: usize,
+    pub(crate) body_start: usize,
 }
 
 pub(crate) const OBJECT_REPOSITORY_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
@@ -389,7 +389,7 @@ impl ReplyTo {
             let lost = SystemException::transient().with_minor(minor::TRANSIENT_DISCARDED).with_reason(text);
             return self.system_exception(encoder, lost);
         }
-        let permanent = forward.permanent && self.version >= Version::V1_2;
+        let permanent = forward.is_permanent && self.version >= Version::V1_2;
         let status = if permanent { ReplyStatus::LocationForwardPerm } else { ReplyStatus::LocationForward };
         match self.put(&mut encoder, status, contexts, |e| forward.encode(e)) {
             Ok(()) => Outcome { token: self.token, encoder, oneway_failure: None },
@@ -412,7 +412,7 @@ impl ReplyTo {
         ReplyHeader { request_id: self.id, status, contexts }.encode(encoder)?;
         let end = encoder.mark();
         begin_body(encoder);
-        Ok(ReplyHead { size_at, end, body: encoder.position() })
+        Ok(ReplyHead { size_at, end, body_start: encoder.position() })
     }
 
     /// Encodes a complete reply. The encoder is empty afterwards if the reply was sent while it was encoded.
@@ -425,7 +425,7 @@ impl ReplyTo {
     ) -> Result<(), EncodeError> {
         match self.put_once(encoder, status, contexts, &encode) {
             // The results contain an undecoded custom value in the other byte order. Its bytes cannot be
-            // converted.
+            // converted, so the whole reply is encoded in that order.
             Err(EncodeError { kind: EncodeErrorKind::CustomState }) => {
                 Self { order: self.order.swapped(), ..self }.put_once(encoder, status, contexts, &encode)
             }
@@ -440,16 +440,16 @@ impl ReplyTo {
         contexts: &[giop_codec::giop::ServiceContext],
         encode: &impl Fn(&mut Encoder) -> Result<(), EncodeError>,
     ) -> Result<(), EncodeError> {
-        let ReplyHead { size_at, end, body } = self.put_head(encoder, status, contexts)?;
+        let ReplyHead { size_at, end, body_start } = self.put_head(encoder, status, contexts)?;
         if encoder.put_results(self.token, size_at, encode)? {
             return Ok(());
         }
-        if encoder.position() == body {
+        if encoder.position() == body_start {
             // Without a body, there is no padding.
             encoder.rewind(end);
         }
         if self.reads_blocks && encoder.chunk_count() > 1 {
-            announce_blocks(encoder);
+            insert_block_list(encoder);
         }
         finish_message(encoder, size_at)?;
         Ok(())

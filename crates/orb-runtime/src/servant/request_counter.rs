@@ -9,8 +9,8 @@ use super::atomic::{AtomicU32, Ordering};
 const DEACTIVATED: u32 = 1 << 31;
 /// The bit that is set while a task waits until no request is active.
 const HAS_WAITER: u32 = 1 << 30;
-/// The bits for the number of active requests. The limits of connections and requests keep it far below the
-/// maximum.
+/// The bits for the number of active requests. The limits of connections and requests keep this number far
+/// below the maximum.
 const COUNT_MASK: u32 = HAS_WAITER - 1;
 
 /// The active requests of one object.
@@ -47,7 +47,7 @@ impl RequestCount {
     }
 
     /// Deactivates the object. Returns `false` if it was deactivated before.
-    pub(crate) fn retire(&self) -> bool {
+    pub(crate) fn mark_deactivated(&self) -> bool {
         self.0.fetch_or(DEACTIVATED, Ordering::SeqCst) & DEACTIVATED == 0
     }
 
@@ -56,7 +56,7 @@ impl RequestCount {
         self.0.fetch_or(HAS_WAITER, Ordering::SeqCst) & COUNT_MASK != 0
     }
 
-    /// Cancels the wake-up, unless a request is active again, for which another task may wait.
+    /// Cancels the wake-up, unless the object is deactivated or has an active request again.
     pub(crate) fn unwatch(&self) {
         let _ = self.0.compare_exchange(HAS_WAITER, 0, Ordering::SeqCst, Ordering::SeqCst);
     }

@@ -38,7 +38,7 @@ impl ResultSource for ByteSource {
         };
         payload.drop_kept_chunks();
         let mut bytes = Vec::new();
-        while let Some(chunk) = poll_fn(|cx| payload.poll_result(cx)).await {
+        while let Some(chunk) = poll_fn(|cx| payload.poll_result_chunk(cx)).await {
             bytes.extend_from_slice(&chunk?);
         }
         Ok(bytes.into())

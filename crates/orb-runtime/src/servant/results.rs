@@ -49,22 +49,22 @@ impl From<DecodeError> for BadResults {
 }
 
 impl Results {
-    /// Returns a decoder at the start of the results: the element count of the streamed sequence.
+    /// Returns a decoder of the results, which begin with the element count of the streamed sequence.
     pub(crate) fn body(&self) -> Decoder<'_> {
         self.reply.body()
     }
 
     /// Returns the number of bytes of the reply that are not received yet, or `usize::MAX` if it is unknown.
     pub(crate) fn bytes_to_come(&self) -> usize {
-        self.reply.coming()
+        self.reply.stream_len()
     }
 
-    /// Returns the stream that begins with `start`. `at` is the position of its element count in the message.
-    pub(crate) fn stream(self, start: Start, at: usize) -> Result<ByteStream, BadResults> {
+    /// Returns the stream that begins with `start`.
+    pub(crate) fn stream(self, start: Start, count_at: usize) -> Result<ByteStream, BadResults> {
         let coming = self.bytes_to_come();
         let received = start.first.len();
         if !start.is_open_ended && start.size > received.saturating_add(coming) as u64 {
-            return Err(DecodeError::new(DecodeErrorKind::LengthBeyondData, at).into());
+            return Err(DecodeError::new(DecodeErrorKind::LengthBeyondData, count_at).into());
         }
         let limit = self.lease.link().max_stream_size();
         if !start.is_open_ended && coming > 0 && start.size > limit {

@@ -17,7 +17,7 @@ use crate::servant::stream::{ByteStream, Start};
 use crate::stream::{ByteSource, SeqSource};
 
 /// The maximum size in bytes of a chunk that is copied together with an element from the previous chunk.
-const MAX_COPIED_CHUNK: usize = 4 * 1024;
+const MAX_COPIED_CHUNK_BYTES: usize = 4 * 1024;
 
 /// The elements of a `@stream` parameter at a servant, or of a `@stream` result at a client, which are taken
 /// in chunks. Memory use does not depend on their number.
@@ -48,7 +48,7 @@ pub struct SeqStream<T> {
 }
 
 impl<T: Element> SeqStream<T> {
-    const SIZE: usize = size_of::<T>();
+    const ELEMENT_SIZE: usize = size_of::<T>();
 
     fn new(bytes: ByteStream, padding: usize, order: ByteOrder) -> Self {
         Self { bytes, padding, buffered: Bytes::new(), order, marker: PhantomData }
@@ -63,31 +63,30 @@ impl<T: Element> SeqStream<T> {
     #[must_use]
     pub fn remaining(&self) -> u64 {
         let bytes = self.bytes.remaining() + self.buffered.len() as u64;
-        bytes.saturating_sub(self.padding as u64) / Self::SIZE as u64
+        bytes.saturating_sub(self.padding as u64) / Self::ELEMENT_SIZE as u64
     }
 
     /// Returns the next chunk, or `None` after the last. Chunks are never empty.
     ///
     /// # Errors
-    /// Those of [`ByteStream::next`].
+    /// The errors of [`ByteStream::next`].
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing.
+    /// Dropping the future loses no elements.
     pub async fn next(&mut self) -> Option<Result<Seq<T>, SystemException>> {
         std::future::poll_fn(|cx| self.poll_elements(cx)).await
     }
 
-    /// Returns all remaining elements in one buffer. If no chunk was taken before, they are read directly
-    /// into the buffer, like [`ByteStream::into_aligned`]. If the byte order is not native, they are then
-    /// converted.
+    /// Returns all remaining elements in one buffer. They are read directly into the buffer if possible, like
+    /// [`ByteStream::into_aligned`]. If the byte order is not native, they are then converted.
     ///
     /// # Errors
-    /// Those of [`next`](Self::next). IMP_LIMIT, COMPLETED_NO, if more than `limit` elements remain.
+    /// The errors of [`next`](Self::next), and IMP_LIMIT, COMPLETED_NO, if more than `limit` elements remain.
     ///
     /// # Cancel safety
     /// Dropping the future abandons the stream: remaining elements are skipped.
     pub async fn collect(mut self, limit: usize) -> Result<Seq<T>, SystemException> {
-        let bytes = limit.saturating_mul(Self::SIZE).saturating_add(self.padding);
+        let bytes = limit.saturating_mul(Self::ELEMENT_SIZE).saturating_add(self.padding);
         self.bytes.len_within(bytes.saturating_sub(self.buffered.len()))?;
         if self.padding == 0 && self.buffered.is_empty() {
             // The conversion of the byte order accepts any alignment.
@@ -104,7 +103,7 @@ impl<T: Element> SeqStream<T> {
 
     fn poll_elements(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Seq<T>, SystemException>>> {
         loop {
-            let whole = self.buffered.len() - self.buffered.len() % Self::SIZE;
+            let whole = self.buffered.len() - self.buffered.len() % Self::ELEMENT_SIZE;
             if whole > 0 {
                 return Poll::Ready(Some(elements(self.buffered.split_to(whole), self.order)));
             }
@@ -133,7 +132,7 @@ impl<T: Element> SeqStream<T> {
             self.buffered = chunk;
             return None;
         }
-        let missing = Self::SIZE - self.buffered.len();
+        let missing = Self::ELEMENT_SIZE - self.buffered.len();
         if chunk.len() < missing {
             self.buffered = [self.buffered.as_ref(), chunk.as_ref()].concat().into();
             return None;
@@ -141,9 +140,9 @@ impl<T: Element> SeqStream<T> {
         let cut = [self.buffered.as_ref(), chunk.split_to(missing).as_ref()].concat();
         let mut items = Vec::new();
         let mut read = read_into(&cut, self.order, &mut items);
-        let whole = chunk.len() - chunk.len() % Self::SIZE;
-        let copies = whole <= MAX_COPIED_CHUNK || self.order.is_foreign();
-        if copies || Seq::<T>::from_view(chunk.slice(..whole)).is_none() {
+        let whole = chunk.len() - chunk.len() % Self::ELEMENT_SIZE;
+        let must_copy = whole <= MAX_COPIED_CHUNK_BYTES || self.order.is_foreign();
+        if must_copy || Seq::<T>::from_view(chunk.slice(..whole)).is_none() {
             read = read.and_then(|()| read_into(&chunk.split_to(whole), self.order, &mut items));
         }
         self.buffered = chunk;
@@ -154,16 +153,16 @@ impl<T: Element> SeqStream<T> {
 /// Returns whole elements, as a view or as a converted copy.
 fn elements<T: Element>(bytes: Bytes, order: ByteOrder) -> Result<Seq<T>, SystemException> {
     let mut d = Decoder::from_bytes(&bytes, order, Version::V1_2);
-    d.read_seq(bytes.len() / size_of::<T>()).map_err(no_memory)
+    d.read_seq(bytes.len() / size_of::<T>()).map_err(decoding_exception)
 }
 
 fn read_into<T: Element>(bytes: &[u8], order: ByteOrder, to: &mut Vec<T>) -> Result<(), SystemException> {
     let mut d = Decoder::new(bytes, order, Version::V1_2);
-    d.read_fixed_into(bytes.len() / size_of::<T>(), to).map_err(no_memory)
+    d.read_fixed_into(bytes.len() / size_of::<T>(), to).map_err(decoding_exception)
 }
 
 #[cold]
-fn no_memory(error: DecodeError) -> SystemException {
+fn decoding_exception(error: DecodeError) -> SystemException {
     error.system(CompletionStatus::Maybe)
 }
 
@@ -192,9 +191,10 @@ impl<T: Element> fmt::Debug for SeqStream<T> {
 pub struct SeqStart<T> {
     /// The number of bytes of all elements, and of the padding before them that is not received yet.
     size: u64,
+    /// The number of padding bytes before the first element that are not received yet.
     padding: usize,
     first: Bytes,
-    at: usize,
+    count_at: usize,
     order: ByteOrder,
     version: Version,
     marker: PhantomData<fn() -> T>,
@@ -205,7 +205,7 @@ impl<T: Element> CdrDecode for SeqStart<T> {
 
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         let count = d.read_u32()?;
-        let at = d.position() - 4;
+        let count_at = d.position() - 4;
         let size = u64::from(count) * size_of::<T>() as u64;
         // The start of the request may end within the padding.
         let padding = if count > 0 { d.begin_run(<T as FixedLayout>::LAYOUT.align()) } else { 0 };
@@ -214,7 +214,7 @@ impl<T: Element> CdrDecode for SeqStart<T> {
             size: size + padding as u64,
             padding,
             first: d.take_shared(here)?,
-            at,
+            count_at,
             order: d.order(),
             version: d.version(),
             marker: PhantomData,
@@ -225,15 +225,15 @@ impl<T: Element> CdrDecode for SeqStart<T> {
 impl<T> SeqStart<T> {
     /// Checks that the padding after the count has been received if the rest comes in GIOP 1.1 fragments,
     /// because the length of the padding in the next fragment would be unknown.
-    fn check_padding(&self, coming: usize) -> Result<(), DecodeError> {
-        let unknown = self.version == Version::V1_1 && coming == usize::MAX;
-        if self.first.is_empty() && self.size > 0 && unknown {
-            return Err(DecodeError::new(DecodeErrorKind::LengthBeyondData, self.at));
+    fn check_padding(&self, bytes_to_come: usize) -> Result<(), DecodeError> {
+        let is_length_unknown = self.version == Version::V1_1 && bytes_to_come == usize::MAX;
+        if self.first.is_empty() && self.size > 0 && is_length_unknown {
+            return Err(DecodeError::new(DecodeErrorKind::LengthBeyondData, self.count_at));
         }
         Ok(())
     }
 
-    /// Returns the offset of the next byte from the first element, modulo 2^64.
+    /// Returns the offset of the next byte from the first element. It wraps around if padding is missing.
     fn phase(&self) -> usize {
         self.first.len().wrapping_sub(self.padding)
     }
@@ -244,8 +244,8 @@ impl ServerRequest {
     pub fn seq_stream<T: Element>(&self, start: SeqStart<T>) -> Result<SeqStream<T>, DecodeError> {
         start.check_padding(self.current.bytes_to_come())?;
         let phase = start.phase();
-        let SeqStart { size, padding, first, at, order, .. } = start;
-        let stream = self.stream_of(size, first, at, Some(phase))?;
+        let SeqStart { size, padding, first, count_at, order, .. } = start;
+        let stream = self.stream_of(size, first, count_at, Some(phase))?;
         Ok(SeqStream::new(stream, padding, order))
     }
 }
@@ -257,9 +257,9 @@ impl<T: Element> ResultStream for SeqStream<T> {
         let start = SeqStart::<T>::decode(&mut results.body())?;
         start.check_padding(results.bytes_to_come())?;
         let phase = Some(start.phase());
-        let SeqStart { size, padding, first, at, order, .. } = start;
+        let SeqStart { size, padding, first, count_at, order, .. } = start;
         let start = Start { size, is_open_ended: false, first, phase };
-        Ok(Self::new(results.stream(start, at)?, padding, order))
+        Ok(Self::new(results.stream(start, count_at)?, padding, order))
     }
 }
 

@@ -15,7 +15,7 @@ use crate::servant::request::{OBJECT_REPOSITORY_ID, Outcome, ServerRequest};
 
 /// A servant whose operations are called by name. Generated code implements this trait for each interface.
 pub trait Skeleton: Send + Sync + 'static {
-    /// Returns the repository id of the interface, and then those of all bases except `CORBA::Object`.
+    /// Returns the repository id of the interface, and then the ids of all bases except `CORBA::Object`.
     fn repository_ids(&self) -> &'static [&'static str];
 
     /// Returns the repository id of the interface.
@@ -35,8 +35,8 @@ pub trait Skeleton: Send + Sync + 'static {
         self.repository_ids().as_ptr().addr()
     }
 
-    /// Puts the future that serves the request into the slot. It has the same type for all operations, so
-    /// that the slot's memory can be reused.
+    /// Puts the future that serves the request into the slot. The future has the same type for all
+    /// operations, so that the slot's memory can be reused.
     fn dispatch(self: Arc<Self>, request: ServerRequest, slot: &mut DispatchSlot);
 
     /// Returns the operations whose last argument is a stream, by their names in GIOP messages.
@@ -60,13 +60,13 @@ pub trait Skeleton: Send + Sync + 'static {
         None
     }
 
-    /// Sets `out` for collocated calls, if it is an `Option<Arc<dyn Local>>` of the interface or one of its
-    /// bases.
+    /// Sets `out` to the servant, for collocated calls. Does nothing unless `out` is an `Option<Arc<L>>`,
+    /// where `L` is the trait object of the interface or of one of its bases.
     fn local(self: Arc<Self>, out: &mut dyn Any);
 }
 
-/// The operations of a skeleton, ordered by number: those of the bases first, those of the interface itself
-/// last.
+/// The operations of a skeleton, ordered by number: the operations of the bases first, and the operations of
+/// the interface itself last.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Operations {
     /// The names in GIOP messages.

@@ -68,7 +68,7 @@ pub struct ByteStream {
     failure: Option<Box<SystemException>>,
     /// Whether the stream ends with its message. Then `bytes_left` is only an upper bound.
     pub(crate) is_open_ended: bool,
-    /// The source of a stream from this process. The mutex is never locked, because only the stream owns it.
+    /// The source of a stream from this process. The mutex, which is never locked, makes the stream `Sync`.
     source: Option<Mutex<Payload>>,
     served: Option<Box<ServedResult>>,
 }
@@ -82,12 +82,13 @@ pub(crate) struct Rest {
 
 struct ResultState {
     deadline: Option<Instant>,
-    /// A `@stream` argument that is still being sent. The mutex is never locked.
+    /// A `@stream` argument that is still being sent. The mutex is never locked, but makes the stream `Sync`.
     argument: Option<Mutex<Payload>>,
     /// The exclusive use of the connection, which is kept or closed afterwards.
     _lease: Lease,
 }
 
+/// The start of a stream of results.
 pub(crate) struct Start {
     /// The number of bytes, or an upper bound if the stream [is open-ended](Self::is_open_ended).
     pub(crate) size: u64,
@@ -110,14 +111,14 @@ impl ByteStream {
     /// After an error, the stream ends.
     /// * COMM_FAILURE, COMPLETED_MAYBE, if the connection ended or the caller cancelled the request.
     /// * MARSHAL, COMPLETED_MAYBE, if the message ended too early.
-    /// * At a servant: IMP_LIMIT, COMPLETED_NO, if a sequence in fragments exceeds `Limits::max_stream_size`;
-    ///   BAD_PARAM, COMPLETED_MAYBE, if the caller is in this process and its source failed.
-    /// * At a client: TIMEOUT, COMPLETED_MAYBE, if the deadline of the call passed; BAD_PARAM,
-    ///   COMPLETED_MAYBE, if the source of an argument that is still being sent failed; the exception of the
-    ///   source, if the servant is in this process.
+    /// * At a servant, IMP_LIMIT, COMPLETED_NO, if a sequence in fragments exceeds `Limits::max_stream_size`.
+    /// * At a servant, BAD_PARAM, COMPLETED_MAYBE, if the caller is in this process and its source failed.
+    /// * At a client, TIMEOUT, COMPLETED_MAYBE, if the deadline of the call passed.
+    /// * At a client, BAD_PARAM, COMPLETED_MAYBE, if the source of an argument failed.
+    /// * At a client, the exception of the source, if the servant is in this process.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing.
+    /// Dropping the future loses no bytes.
     pub async fn next(&mut self) -> Option<Result<Bytes, SystemException>> {
         std::future::poll_fn(|cx| self.poll_chunk(cx)).await
     }
@@ -125,7 +126,7 @@ impl ByteStream {
     /// Returns all remaining bytes. They are copied unless they are one chunk.
     ///
     /// # Errors
-    /// Those of [`next`](Self::next). IMP_LIMIT, COMPLETED_NO, if more than `limit` bytes remain.
+    /// The errors of [`next`](Self::next), and IMP_LIMIT, COMPLETED_NO, if more than `limit` bytes remain.
     pub async fn collect(mut self, limit: usize) -> Result<Bytes, SystemException> {
         let len = self.len_within(limit)?;
         let first = self.next().await.transpose()?.unwrap_or_default();
@@ -174,15 +175,15 @@ impl ByteStream {
         let Some(Rest { link, results: Some(results), .. }) = &mut self.rest else { return Poll::Ready(()) };
         let Some(argument) = &mut results.argument else { return Poll::Ready(()) };
         let argument = argument.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let fed = ready!(link.poll_payload(cx, None, argument));
+        let sent = ready!(link.poll_payload(cx, None, argument));
         results.argument = None;
-        if let PayloadOutcome::Failed(error, _) = fed {
+        if let PayloadOutcome::Failed(error, _) = sent {
             self.failure = Some(Box::new(error.into_exception(CompletionStatus::Maybe)));
         }
         Poll::Ready(())
     }
 
-    /// Waits until the argument is sent completely. Returns its failure.
+    /// Waits until the argument is sent completely. Fails if the argument failed.
     pub(crate) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SystemException>> {
         ready!(self.poll_argument(cx));
         Poll::Ready(self.failure.take().map_or(Ok(()), |failure| Err(*failure)))
@@ -215,7 +216,7 @@ impl ByteStream {
 
     fn handle_chunk(&mut self, chunk: Chunk) -> Result<Option<Bytes>, SystemException> {
         match chunk {
-            Chunk::Octets(mut bytes) => {
+            Chunk::Bytes(mut bytes) => {
                 bytes.truncate(usize::try_from(self.bytes_left).unwrap_or(usize::MAX));
                 self.advance(bytes.len());
                 Ok(Some(bytes))
@@ -277,7 +278,7 @@ impl ByteStream {
             None => source.poll_chunk(cx).map(|chunk| {
                 chunk.map(|chunk| chunk.map_err(|error| error.into_exception(CompletionStatus::Maybe)))
             }),
-            Some(served) => served.poll(cx, |cx| source.poll_result(cx)),
+            Some(served) => served.poll(cx, |cx| source.poll_result_chunk(cx)),
         };
         let polled = ready!(polled);
         match &polled {
@@ -288,6 +289,7 @@ impl ByteStream {
         Poll::Ready(polled)
     }
 
+    /// Creates the stream of a source in this process. The caller polls the source as a part of the request.
     pub(crate) fn served(source: ByteSource, served: Option<ServedResult>) -> Self {
         Self { served: served.map(Box::new), ..Self::from(source) }
     }
@@ -320,8 +322,8 @@ impl ResultStream for ByteStream {
     const ACCEPTS_UNALIGNED_FRAGMENTS: bool = true;
 
     fn from_results(results: Results) -> Result<Self, BadResults> {
-        let StreamStart { count, first, at } = StreamStart::decode(&mut results.body())?;
-        results.stream(Start { size: count as u64, is_open_ended: false, first, phase: None }, at)
+        let StreamStart { count, first, count_at } = StreamStart::decode(&mut results.body())?;
+        results.stream(Start { size: count as u64, is_open_ended: false, first, phase: None }, count_at)
     }
 }
 
@@ -379,7 +381,7 @@ pub struct StreamStart {
     /// The number of bytes of the whole sequence.
     count: usize,
     first: Bytes,
-    at: usize,
+    count_at: usize,
 }
 
 impl CdrDecode for StreamStart {
@@ -387,16 +389,16 @@ impl CdrDecode for StreamStart {
 
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         let count = d.read_u32()? as usize;
-        let at = d.position() - 4;
-        Ok(Self { count, first: d.take_shared(count.min(d.remaining()))?, at })
+        let count_at = d.position() - 4;
+        Ok(Self { count, first: d.take_shared(count.min(d.remaining()))?, count_at })
     }
 }
 
 impl ServerRequest {
     /// Returns the last argument as a stream.
     pub fn byte_stream(&self, start: StreamStart) -> Result<ByteStream, DecodeError> {
-        let StreamStart { count, first, at } = start;
-        self.stream_of(count as u64, first, at, None)
+        let StreamStart { count, first, count_at } = start;
+        self.stream_of(count as u64, first, count_at, None)
     }
 
     /// Creates a stream of `size` bytes, of which `first` are received. `phase` is the offset of the next
@@ -405,12 +407,12 @@ impl ServerRequest {
         &self,
         size: u64,
         first: Bytes,
-        at: usize,
+        count_at: usize,
         phase: Option<usize>,
     ) -> Result<ByteStream, DecodeError> {
         let coming = self.current.bytes_to_come();
         if size > first.len().saturating_add(coming) as u64 {
-            return Err(DecodeError::new(DecodeErrorKind::LengthBeyondData, at));
+            return Err(DecodeError::new(DecodeErrorKind::LengthBeyondData, count_at));
         }
         let pool = Some(Arc::clone(&self.current.core().pool));
         let mut stream = ByteStream { bytes_left: size, first, pool, ..ByteStream::default() };

@@ -18,7 +18,7 @@ use crate::connection::SharedConnection;
 use crate::servant::current::Extras;
 use crate::servant::request::{Outcome, ServerRequest};
 use crate::servant::skeleton::LocalFuture;
-use crate::stream::{EncodeParts, LastResult, ResultContent};
+use crate::stream::{EncodeParts, ResultContent, StreamedResult};
 use crate::trace::{self, Direction};
 
 /// The number of bytes after which the task yields to other requests of the connection.
@@ -27,8 +27,8 @@ const MAX_BURST_BYTES: usize = 256 * 1024;
 impl ServerRequest {
     /// Replies with a `@stream` result, which is sent while its source produces it. If the future is dropped
     /// after the first part was sent, the connection is closed.
-    pub fn reply_streamed(self, result: impl Into<LastResult>) -> LocalFuture<'static, Outcome> {
-        // Boxed, so that the common future type of the interface's operations stays small.
+    pub fn reply_streamed(self, result: impl Into<StreamedResult>) -> LocalFuture<'static, Outcome> {
+        // The future is boxed, so that the common future type of the interface's operations stays small.
         match result.into().0 {
             ResultContent::Source(source) => Box::pin(self.stream_reply(source)),
             ResultContent::Bytes(bytes, layout) => {
@@ -81,10 +81,10 @@ impl ServerRequest {
         };
 
         let encoder = &mut self.encoder;
-        if trace::wire_enabled() {
-            trace::wire(Direction::Out, link.peer(), "", encoder.head(), encoder.len());
+        if trace::is_wire_log_enabled() {
+            trace::log_message(Direction::Out, link.peer(), "", encoder.head(), encoder.len());
         }
-        if !poll_fn(|cx| link.poll_begin_reply(cx, to.token, encoder, head.body)).await {
+        if !poll_fn(|cx| link.poll_begin_reply(cx, to.token, encoder, head.body_start)).await {
             return self.end_without_reply();
         }
         let started_reply = StartedReply { link: &link, token: to.token };
@@ -94,7 +94,8 @@ impl ServerRequest {
                 break;
             }
             let until = self.encoder.position().saturating_add(part_size);
-            let last = match encode_until(&mut *source, &mut self.encoder, until, cancelled.as_mut()).await {
+            let encoder = &mut self.encoder;
+            let is_last = match encode_until(&mut *source, encoder, until, cancelled.as_mut()).await {
                 Progress::LimitReached => false,
                 Progress::Complete => true,
                 Progress::Unwanted => break,
@@ -103,15 +104,15 @@ impl ServerRequest {
                         drop(started_reply);
                         return self.fail(exception);
                     }
-                    self.current.span().system_exception(&exception);
+                    self.current.span().record_system_exception(&exception);
                     let text =
                         "closed the connection because a result failed after its first bytes were sent";
                     tracing::warn!(target: "zorb", %exception, peer = %link.peer(), "{text}");
                     break;
                 }
             };
-            link.continue_reply(to.token, &mut self.encoder, last);
-            if last {
+            link.continue_reply(to.token, &mut self.encoder, is_last);
+            if is_last {
                 break;
             }
             if self.encoder.position() - queued >= MAX_BURST_BYTES {
@@ -124,7 +125,7 @@ impl ServerRequest {
     }
 
     fn fail(self, exception: SystemException) -> Outcome {
-        self.current.span().system_exception(&exception);
+        self.current.span().record_system_exception(&exception);
         self.to.system_exception(self.encoder, exception)
     }
 
@@ -175,7 +176,7 @@ async fn yield_once() {
     .await;
 }
 
-/// Closes the connection on drop if the reply, of which a part was sent, is incomplete.
+/// Closes the connection on drop if only a part of the reply has been queued.
 struct StartedReply<'a> {
     link: &'a SharedConnection,
     token: ServeToken,

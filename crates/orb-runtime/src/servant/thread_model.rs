@@ -1,4 +1,4 @@
-//! The thread models of POAs: serialized requests, and requests on the thread of `Orb::run_until`.
+//! The thread models of POAs: serialized requests, and requests in the task of `Orb::run_until`.
 
 use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
@@ -19,7 +19,7 @@ use crate::servant::request::{Outcome, ReplyTo, panicked};
 pub(crate) type Turn = Arc<Semaphore>;
 
 /// The objects of a collocated request and of its callers. A nested request for one of these objects neither
-/// acquires its turn again nor waits for its etherealization, because both would deadlock.
+/// acquires the turn of its POA again nor waits for its etherealization, because either would deadlock.
 pub(crate) struct CallStack {
     pub(crate) entry: Arc<ActiveObject>,
     pub(crate) outer: Option<Arc<CallStack>>,
@@ -36,10 +36,10 @@ type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The queue of requests for POAs with MAIN_THREAD_MODEL. It needs no limit, because the connections limit
 /// the number of requests.
-pub(crate) struct MainThread {
+pub(crate) struct MainThreadQueue {
     pub(crate) turn: Turn,
     sender: UnboundedSender<Job>,
-    /// `None` while a call of `serve` runs the requests.
+    /// `None` while a call of `serve` runs the requests, and after the shutdown of the ORB.
     jobs: Mutex<Option<Jobs>>,
 }
 
@@ -48,7 +48,7 @@ struct Jobs {
     running: FuturesUnordered<Job>,
 }
 
-impl Default for MainThread {
+impl Default for MainThreadQueue {
     fn default() -> Self {
         let (sender, receiver) = unbounded_channel();
         let jobs = Mutex::new(Some(Jobs { receiver, running: FuturesUnordered::new() }));
@@ -56,7 +56,8 @@ impl Default for MainThread {
     }
 }
 
-impl MainThread {
+impl MainThreadQueue {
+    /// Queues a request, and waits until a call of [`serve`](Self::serve) has run it.
     pub(crate) async fn run(
         &self,
         work: impl Future<Output = Outcome> + Send + 'static,
@@ -69,15 +70,15 @@ impl MainThread {
             let _ = done.send(outcome.unwrap_or_else(|panic| to.exception_outcome(panicked(&*panic))));
         };
         if self.sender.send(Box::pin(job)).is_err() {
-            return to.exception_outcome(orb_dropped());
+            return to.exception_outcome(never_run());
         }
-        outcome.await.unwrap_or_else(|_| to.exception_outcome(orb_dropped()))
+        outcome.await.unwrap_or_else(|_| to.exception_outcome(never_run()))
     }
 
     /// Runs queued requests until `until` completes, unless another call runs them already.
     pub(crate) async fn serve<T>(&self, until: impl Future<Output = T>) -> T {
-        /// Returns the requests on drop, so that the next call of `serve` can run them.
-        struct Serving<'a>(&'a MainThread, Option<Jobs>);
+        /// Puts the requests back on drop, so that the next call of `serve` can run them.
+        struct Serving<'a>(&'a MainThreadQueue, Option<Jobs>);
         impl Drop for Serving<'_> {
             fn drop(&mut self) {
                 if let Some(jobs) = self.1.take() {
@@ -122,8 +123,8 @@ impl Jobs {
 }
 
 #[cold]
-fn orb_dropped() -> SystemException {
+fn never_run() -> SystemException {
     SystemException::transient()
         .with_minor(minor::TRANSIENT_DISCARDED)
-        .with_reason("the ORB was dropped before its `run_until` ran the request")
+        .with_reason("the ORB was shut down or dropped before `run_until` ran the request")
 }

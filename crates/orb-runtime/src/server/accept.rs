@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use giop_codec::giop::{MessageHeader, MessageType};
 use giop_codec::{ByteOrder, Version};
-use giop_proto::{Config, Limit, Role, Streams};
+use giop_proto::{Config, Limit, Role, StreamSelector};
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 
@@ -15,7 +15,7 @@ use crate::runtime::Shared;
 use crate::server::connection_limiter::ConnectionLimiter;
 use crate::transport;
 use crate::transport::threads::IoThreads;
-use crate::transport::{Peer, last, unix};
+use crate::transport::{Peer, close_listener, unix};
 
 /// The delay before the next accept after an error that would recur at once, such as a lack of descriptors.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
@@ -23,8 +23,8 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 /// The interval at which a closing ORB checks whether TCP handshakes with a listener are still in progress.
 const HANDSHAKE_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The maximum number of these checks. It limits the time for which a half-open connection, whose peer may
-/// not exist any more, keeps the listener open.
+/// The maximum number of checks for pending handshakes. It limits the time for which a half-open connection,
+/// whose peer may not exist any more, keeps the listener open.
 const MAX_HANDSHAKE_CHECKS: u32 = 25;
 
 /// The maximum number of connections that are accepted from the backlog at once when the ORB closes. It
@@ -55,7 +55,8 @@ impl Listener {
             }
         }
     }
-    /// Accepts a connection from the backlog. Unlike [`accept`](Self::accept), it always asks the system,
+
+    /// Accepts a connection from the backlog. Unlike [`accept`](Self::accept), this always asks the system,
     /// because the runtime may have cached that no connection is waiting.
     fn accept_now(&self) -> std::io::Result<(TcpStream, Peer)> {
         let (socket, address) = match self {
@@ -124,7 +125,9 @@ impl Acceptor {
                 }
             }
             let closing_address = match &self.listener {
-                Listener::Tcp(listener) | Listener::Tls(listener) if last::drop_new_syns(listener) => {
+                Listener::Tcp(listener) | Listener::Tls(listener)
+                    if close_listener::drop_new_syns(listener) =>
+                {
                     listener.local_addr().ok()
                 }
                 _ => None,
@@ -133,7 +136,7 @@ impl Acceptor {
             if let Some(address) = closing_address {
                 for _ in 0..MAX_HANDSHAKE_CHECKS {
                     tokio::time::sleep(HANDSHAKE_CHECK_INTERVAL).await;
-                    let in_progress = last::has_handshakes(address.port()).await;
+                    let in_progress = close_listener::has_pending_handshakes(address.port()).await;
                     self.accept_backlog();
                     if !in_progress {
                         break;
@@ -159,20 +162,20 @@ impl Acceptor {
 
     fn admit(&self, stream: TcpStream, peer: Peer) {
         let Self { orb, listener, limiter } = self;
-        let (all, per_address) =
+        let (max_connections, max_per_address) =
             (orb.config.server.max_connections, orb.config.server.max_connections_per_address);
-        let secure = matches!(listener, Listener::Tls(_));
+        let is_tls = matches!(listener, Listener::Tls(_));
         let address = peer.address();
         let slot = match ConnectionLimiter::acquire(limiter, address) {
             Ok((slot, evicts)) => {
                 if evicts {
-                    orb.counters.hit(Limit::Displaced);
+                    orb.counters.hit(Limit::Evicted);
                 }
                 slot
             }
             Err(limit) => {
                 orb.counters.hit(limit);
-                if !secure {
+                if !is_tls {
                     send_close(&stream);
                 }
                 if let Some(refused) = limiter.count_rejection() {
@@ -180,24 +183,24 @@ impl Acceptor {
                         target: "zorb",
                         %peer,
                         refused,
-                        "connections rejected: the limit is {all} connections, {per_address} from one address (OrbBuilder::max_connections)"
+                        "connections rejected: the limits are {max_connections} connections, and {max_per_address} from one address (OrbBuilder::max_connections)"
                     );
                 }
                 return;
             }
         };
         let thread = orb.sockets.threads().and_then(IoThreads::for_accepted);
-        let ready = transport::prepare(&stream)
+        let ready = transport::prevent_sigpipe(&stream)
             .and_then(|()| if address.is_some() { self.set_socket_options(&stream) } else { Ok(()) });
         #[cfg(feature = "tls")]
-        if secure && ready.is_ok() {
+        if is_tls && ready.is_ok() {
             return crate::server::tls_handshake::admit(orb, stream, peer, slot);
         }
         let socket = ready.and_then(|()| orb.sockets.wrap(stream, &orb.pool, thread));
         let socket = match socket {
             Ok(socket) => socket,
             Err(error) => {
-                tracing::debug!(target: "zorb", %peer, %error, "the connection ended before it was served");
+                tracing::debug!(target: "zorb", %peer, %error, "a connection failed before it was served");
                 return;
             }
         };
@@ -220,11 +223,11 @@ impl Shared {
         config.budget = Arc::clone(&self.budget);
         #[cfg(feature = "experiments")]
         {
-            config.deposit = self.config.connection.deposit;
+            config.deposits_enabled = self.config.connection.deposit;
         }
         config.fragment_size = self.config.connection.fragment_size;
         config.assumed_code_sets = self.config.assumed_code_sets(Version::V1_2);
-        config.streams = Some(Arc::clone(self.adapter()) as Arc<dyn Streams>);
+        config.streams = Some(Arc::clone(self.adapter()) as Arc<dyn StreamSelector>);
         config
     }
 }

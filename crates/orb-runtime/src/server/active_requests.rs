@@ -1,5 +1,5 @@
-//! The active requests of one connection. A request is first polled in place. If it is pending then, it is
-//! suspended.
+//! The active requests of one connection. A request is polled as soon as it has started. If it does not
+//! complete at this first poll, it is suspended: it is polled again when it can continue.
 //!
 //! The requests of a connection for one object start in order of arrival. A oneway request completes before
 //! the next request for its object starts, with two exceptions: the servant was activated as concurrent, or
@@ -24,22 +24,23 @@ use crate::servant::reply::{Charge, ReplyBuffer};
 use crate::servant::request::{ReplyTo, panicked};
 use crate::servant::{DispatchSlot, Outcome, Request, ServerRequest};
 
-/// The maximum size of a batch, and number of slots and encoders that are kept for reuse.
+/// The maximum number of requests in a batch, and of slots and encoders that are kept for reuse.
 pub(crate) const MAX_BATCH: usize = 32;
 
 pub(crate) struct ActiveRequests {
     link: Arc<SharedConnection>,
+    /// The description of the connection, from which the descriptions of requests are created.
     template: Request,
     /// The operation number of the next request, if it was found together with the object.
     #[cfg(feature = "experiments")]
-    pub(crate) number: Option<u16>,
+    pub(crate) operation_number: Option<u16>,
     /// The caller of the next request.
     #[cfg(feature = "csi")]
     pub(crate) caller: crate::csi::Caller,
     /// The runtime for requests of blocking and spawned servants. `None` means the runtime of the driver.
     runtime: Option<Handle>,
     spare_slots: Vec<ReusableSlot>,
-    in_batch: bool,
+    is_in_batch: bool,
     /// The object of the latest request of the batch. Its requests in the batch are counted as one.
     batch_object: Option<InFlight>,
     #[expect(
@@ -54,7 +55,7 @@ pub(crate) struct ActiveRequests {
     /// The incomplete oneway requests, each with the later requests for its object.
     oneway_barriers: Vec<OnewayBarrier>,
     /// The descriptions of suspended requests, for cancellation.
-    suspended_requests: Vec<(ServeToken, Request)>,
+    suspended_descriptions: Vec<(ServeToken, Request)>,
     /// The requests that may start because a oneway request has completed.
     released: VecDeque<IncomingRequest>,
 }
@@ -108,19 +109,19 @@ impl ActiveRequests {
             link,
             template,
             #[cfg(feature = "experiments")]
-            number: None,
+            operation_number: None,
             #[cfg(feature = "csi")]
             caller: Default::default(),
             runtime,
             spare_slots: Vec::new(),
-            in_batch: false,
+            is_in_batch: false,
             batch_object: None,
             encoders: Vec::new(),
             #[cfg(feature = "experiments")]
             shares_bulk,
             suspended: FuturesUnordered::new(),
             oneway_barriers: Vec::new(),
-            suspended_requests: Vec::new(),
+            suspended_descriptions: Vec::new(),
             released: VecDeque::new(),
         }
     }
@@ -137,7 +138,7 @@ impl ActiveRequests {
         entry: &'e Arc<ActiveObject>,
     ) -> Result<Option<InFlight<&'e ActiveObject>>, EnterError> {
         let mut entered = None;
-        if !self.in_batch {
+        if !self.is_in_batch {
             entered = Some(entry.enter().ok_or(EnterError::Deactivated)?);
         } else if entry.is_deactivated()
             || !self.batch_object.as_ref().is_some_and(|busy| Arc::ptr_eq(&busy.0, entry))
@@ -164,10 +165,10 @@ impl ActiveRequests {
         sets: Option<CodeSets>,
     ) -> Option<Outcome> {
         if !self.oneway_barriers.is_empty()
-            && let Some(queue) =
-                self.oneway_barriers.iter_mut().find(|queue| queue.is_for(entry, incoming.key()))
+            && let Some(barrier) =
+                self.oneway_barriers.iter_mut().find(|barrier| barrier.is_for(entry, incoming.key()))
         {
-            queue.later_requests.push_back(incoming);
+            barrier.later_requests.push_back(incoming);
             return None;
         }
         let to = ReplyTo::new(&incoming);
@@ -183,7 +184,7 @@ impl ActiveRequests {
             entry,
             incoming,
             #[cfg(feature = "experiments")]
-            self.number,
+            self.operation_number,
             #[cfg(feature = "csi")]
             std::mem::take(&mut self.caller),
         );
@@ -200,7 +201,7 @@ impl ActiveRequests {
         {
             let exception = panicked(&*panic);
             if let Some(current) = &mut slot.current {
-                current.span().system_exception(&exception);
+                current.span().record_system_exception(&exception);
                 current.end_span();
             }
             return Some(to.system_exception(self.encoder(), exception));
@@ -219,7 +220,7 @@ impl ActiveRequests {
                     let (token, later_requests) = (to.token, VecDeque::new());
                     self.oneway_barriers.push(OnewayBarrier { token, oneway, entry, key, later_requests });
                 }
-                self.suspended_requests.extend(slot.current.clone().map(|current| (to.token, current)));
+                self.suspended_descriptions.extend(slot.current.clone().map(|current| (to.token, current)));
                 let (owned, entry) = (entry.enter_again(), Arc::clone(entry));
                 self.suspended.push(SuspendedRequest { slot: Some(slot), to, _entered: owned, entry });
                 None
@@ -227,15 +228,17 @@ impl ActiveRequests {
         }
     }
 
+    /// Polls the suspended requests. Returns the outcome of one that has completed.
     pub(crate) fn poll_completed(&mut self, cx: &mut Context<'_>) -> Option<Outcome> {
         let Poll::Ready(Some((mut request, outcome))) = Pin::new(&mut self.suspended).poll_next(cx) else {
             self.release_barriers_of_callers();
             return None;
         };
-        self.suspended_requests.retain(|(token, _)| *token != request.to.token);
+        self.suspended_descriptions.retain(|(token, _)| *token != request.to.token);
         let Some(slot) = request.slot.take() else { return Some(outcome) };
         if !request.to.wants_reply
-            && let Some(at) = self.oneway_barriers.iter().position(|queue| queue.token == request.to.token)
+            && let Some(at) =
+                self.oneway_barriers.iter().position(|barrier| barrier.token == request.to.token)
         {
             // If a released request is a oneway request that does not complete at once, the requests after it
             // are queued again.
@@ -248,10 +251,10 @@ impl ActiveRequests {
     /// Releases the requests that are queued after oneway requests whose servants have made calls.
     fn release_barriers_of_callers(&mut self) {
         let Self { oneway_barriers, released, .. } = self;
-        oneway_barriers.retain_mut(|queue| {
-            let has_called = queue.oneway.as_ref().is_some_and(Request::has_called);
+        oneway_barriers.retain_mut(|barrier| {
+            let has_called = barrier.oneway.as_ref().is_some_and(Request::has_called);
             if has_called {
-                released.append(&mut queue.later_requests);
+                released.append(&mut barrier.later_requests);
             }
             !has_called
         });
@@ -263,13 +266,13 @@ impl ActiveRequests {
 
     /// Cancels a request. Returns `true` if it had not started, and was removed.
     pub(crate) fn cancel(&mut self, token: ServeToken) -> bool {
-        for queue in &mut self.oneway_barriers {
-            if let Some(at) = queue.later_requests.iter().position(|incoming| incoming.token() == token) {
-                queue.later_requests.remove(at);
+        for barrier in &mut self.oneway_barriers {
+            if let Some(at) = barrier.later_requests.iter().position(|incoming| incoming.token() == token) {
+                barrier.later_requests.remove(at);
                 return true;
             }
         }
-        if let Some((_, request)) = self.suspended_requests.iter().find(|(other, _)| *other == token) {
+        if let Some((_, request)) = self.suspended_descriptions.iter().find(|(other, _)| *other == token) {
             request.cancel();
         }
         false
@@ -277,7 +280,7 @@ impl ActiveRequests {
 
     /// Notifies all servants that the connection has ended.
     pub(crate) fn cancel_all(&mut self) {
-        for (_, request) in &self.suspended_requests {
+        for (_, request) in &self.suspended_descriptions {
             request.cancel();
         }
     }
@@ -290,9 +293,9 @@ impl ActiveRequests {
         }
     }
 
-    /// Frees encoders whose capacity exceeds `max` bytes.
-    pub(crate) fn release(&mut self, max: usize) {
-        self.encoders.retain(|encoder| encoder.capacity() <= max);
+    /// Frees encoders whose capacity exceeds `max_bytes`.
+    pub(crate) fn free_large_encoders(&mut self, max_bytes: usize) {
+        self.encoders.retain(|encoder| encoder.capacity() <= max_bytes);
     }
 
     pub(crate) fn encoder(&mut self) -> Box<ReplyBuffer> {
@@ -323,7 +326,7 @@ impl ActiveRequests {
     fn recycle_slot(&mut self, mut slot: ReusableSlot) {
         if let Some(current) = &mut slot.current {
             current.end_span();
-            if !self.in_batch {
+            if !self.is_in_batch {
                 current.release_target();
             }
         }
@@ -333,13 +336,13 @@ impl ActiveRequests {
     }
 
     pub(crate) fn begin_batch(&mut self) {
-        self.in_batch = true;
+        self.is_in_batch = true;
     }
 
     /// Ends a batch: releases the objects and messages of its completed requests. Must not be called under a
     /// lock, because it may drop a servant.
     pub(crate) fn end_batch(&mut self) {
-        (self.in_batch, self.batch_object) = (false, None);
+        (self.is_in_batch, self.batch_object) = (false, None);
         self.spare_slots
             .iter_mut()
             .filter_map(|slot| slot.current.as_mut())
@@ -373,14 +376,14 @@ fn poll_slot(slot: &mut ReusableSlot, to: ReplyTo, cx: &mut Context<'_>) -> Poll
             dispatch.clear();
             let (encoder, exception) = (ReplyBuffer::new(None), panicked(&*panic));
             if let Some(current) = current {
-                current.span().system_exception(&exception);
+                current.span().record_system_exception(&exception);
             }
             Poll::Ready(to.system_exception(encoder, exception))
         }
     }
 }
 
-/// Sets a future that runs the request in a separate task or thread, or when it has its turn.
+/// Puts a future into the slot that runs the request in a separate task or thread, or in the turn of its POA.
 fn run_detached(
     slot: &mut ReusableSlot,
     skeleton: Arc<dyn crate::servant::Skeleton>,
@@ -393,7 +396,7 @@ fn run_detached(
     let mode = entry.mode;
     let poa = Arc::clone(&entry.poa);
     let orb = Arc::clone(current.core());
-    let request_of = current.clone();
+    let description = current.clone();
     let work = async move {
         let _turn = poa.take_turn().await;
         let mut slot = DispatchSlot::new();
@@ -412,7 +415,7 @@ fn run_detached(
             runtime.spawn(std::future::poll_fn(poll))
         };
         let joined = std::future::poll_fn(|cx| {
-            request_of.wake_at_call(cx.waker());
+            description.wake_at_call(cx.waker());
             Pin::new(&mut running).poll(cx)
         })
         .await;
@@ -421,7 +424,7 @@ fn run_detached(
                 Ok(panic) => panicked(&*panic),
                 Err(error) => crate::servant::unknown_user_exception(error),
             };
-            request_of.span().system_exception(&exception);
+            description.span().record_system_exception(&exception);
             to.exception_outcome(exception)
         })
     };

@@ -23,30 +23,31 @@ use crate::server::pending_requests::WaitCondition;
 use crate::trace::{self, Direction};
 
 enum Pause {
-    /// It waits for `Orb::resume`, or for an earlier request that holds all later ones.
+    /// The request waits for `Orb::resume`, or for an earlier request that holds all later ones.
     UntilResume,
+    /// The request waits for memory for its reply.
     Memory,
 }
 
 impl Driver {
     #[inline]
     pub(crate) fn log_message(&self, incoming: &IncomingRequest) {
-        if trace::wire_enabled() {
+        if trace::is_wire_log_enabled() {
             let message = incoming.message();
             let operation = incoming.operation();
             #[cfg(feature = "experiments")]
             let operation = crate::servant::experiments::logged_name(&self.orb, incoming.key(), operation);
-            trace::wire(Direction::In, self.link.peer(), operation, message, message.len());
+            trace::log_message(Direction::In, self.link.peer(), operation, message, message.len());
         }
     }
 
     /// Starts, holds or rejects a request. The caller must not hold the connection's lock, because the
     /// servant's code runs here.
     pub(crate) fn serve(&mut self, cx: &mut Context<'_>, incoming: IncomingRequest) -> Option<Outcome> {
-        if incoming.announces() {
+        if incoming.has_new_listen_points() {
             self.orb.accept_listen_points(&self.link);
         }
-        if self.orb.pauses.may_hold() || self.pending.as_ref().is_some_and(|pending| pending.holds_all()) {
+        if self.orb.pauses.may_hold() || self.pending.as_ref().is_some_and(|pending| pending.blocks_all()) {
             match self.reason_to_pause(cx, &incoming) {
                 None => {}
                 Some(Pause::UntilResume) => {
@@ -78,10 +79,10 @@ impl Driver {
         let Some(entry) = &self.last_object else { return self.object_not_found(cx, incoming) };
         if let Some(pending) = &self.pending {
             let poa = Arc::clone(&entry.poa);
-            if pending.holds_manager_of(&poa) {
+            if pending.blocks_manager_of(&poa) {
                 return self.gate_closed(cx, &poa, incoming);
             }
-            if pending.holds_object(&poa, incoming.key()) {
+            if pending.blocks_object(&poa, incoming.key()) {
                 return self.wait_for(cx, &poa, WaitCondition::EarlierRequests, incoming);
             }
         }
@@ -120,17 +121,17 @@ impl Driver {
 
     #[cold]
     fn reason_to_pause(&mut self, cx: &mut Context<'_>, incoming: &IncomingRequest) -> Option<Pause> {
-        if self.orb.pauses.poll_hold(cx, self.number)
-            || self.pending.as_ref().is_some_and(|pending| pending.holds_all())
+        if self.orb.pauses.poll_hold(cx, self.connection_number)
+            || self.pending.as_ref().is_some_and(|pending| pending.blocks_all())
         {
             return Some(Pause::UntilResume);
         }
         // A request waits for memory only once. A side that awaits replies itself must continue to read.
         // Otherwise both sides could deadlock.
-        let waits = !std::mem::take(&mut self.has_waited_for_memory)
+        let may_wait = !std::mem::take(&mut self.has_waited_for_memory)
             && incoming.response().expects_reply()
             && self.link.calls_waiting() == 0;
-        if waits {
+        if may_wait {
             self.memory_ticket = self.orb.wait_for_memory(incoming.operation_name_bytes(), &self.link);
         }
         self.memory_ticket.as_ref().map(|_| Pause::Memory)
@@ -171,7 +172,7 @@ impl Driver {
                     return Some(refused);
                 }
                 if !poa.is_open()
-                    || self.pending.as_ref().is_some_and(|pending| pending.holds_manager_of(&poa))
+                    || self.pending.as_ref().is_some_and(|pending| pending.blocks_manager_of(&poa))
                 {
                     return self.gate_closed(cx, &poa, incoming);
                 }
@@ -185,7 +186,7 @@ impl Driver {
                     return Some(refused);
                 }
                 if !parent.is_open()
-                    || self.pending.as_ref().is_some_and(|pending| pending.holds_manager_of(&parent))
+                    || self.pending.as_ref().is_some_and(|pending| pending.blocks_manager_of(&parent))
                 {
                     return self.gate_closed(cx, &parent, incoming);
                 }
@@ -215,7 +216,7 @@ impl Driver {
     ) -> Option<Outcome> {
         match self.hold(poa, &incoming) {
             Some(held) => {
-                // The next poll registers this task's waker with the awaited step.
+                // The next poll registers this task's waker with the condition.
                 cx.waker().wake_by_ref();
                 self.defer(incoming, until(held));
                 None
@@ -280,11 +281,11 @@ impl Driver {
         self.pending.get_or_insert_default().push(incoming, condition);
     }
 
-    /// Moves the held requests that need not wait any more to the front of the batch.
+    /// Moves held requests that need not wait any more to the front of the batch, or replies with a refusal.
     #[cold]
     pub(crate) fn resume_ready(&mut self, cx: &mut Context<'_>) {
         let Some(pending) = &mut self.pending else { return };
-        let ready = pending.poll(&self.orb, self.number, cx);
+        let ready = pending.poll(&self.orb, self.connection_number, cx);
         if pending.len() == 0 {
             self.pending = None;
         }
@@ -309,7 +310,7 @@ impl Driver {
     /// the client that they were not executed. Otherwise each request gets an exception.
     #[cold]
     pub(crate) fn reject_held(&mut self, sends_close: bool) {
-        let held = self.pending.as_mut().map(|pending| pending.take_unbounded()).unwrap_or_default();
+        let held = self.pending.as_mut().map(|pending| pending.take_unbounded_waits()).unwrap_or_default();
         for incoming in held {
             if !incoming.response().expects_reply() {
                 self.orb.counters.discarded_oneways.fetch_add(1, Ordering::Relaxed);
@@ -327,7 +328,7 @@ impl Driver {
         requests.rev().for_each(|incoming| self.batch.push_front(incoming));
     }
 
-    /// Sets `last_object` to the object of the request, which is usually that of the previous request.
+    /// Sets `last_object` to the object of the request, which is usually the object of the previous request.
     #[inline]
     fn find_object(&mut self, incoming: &IncomingRequest) {
         #[cfg(feature = "experiments")]
@@ -347,7 +348,7 @@ impl Driver {
     fn find_delayered(&mut self, incoming: &IncomingRequest) {
         let adapter = self.orb.adapter();
         let found = adapter.strategies.find_combined(incoming.key(), incoming.operation_name_bytes());
-        (self.last_object, self.active.number) = match found {
+        (self.last_object, self.active.operation_number) = match found {
             Some((entry, number)) => (Some(entry), Some(number)),
             None => (adapter.find(incoming.key()), None),
         };

@@ -8,15 +8,15 @@ use giop_codec::giop::{LocateReplyHeader, LocateStatus, MessageType, finish_mess
 use giop_proto::{IncomingLocate, IncomingRequest};
 
 use crate::csi::{Access, AuthOutcome, Refusal};
-use crate::object_key::{Key, Path};
+use crate::object_key::{Key, PoaPath};
 use crate::servant::Outcome;
 use crate::servant::request::ReplyTo;
 use crate::server::driver::Driver;
 use crate::server::pending_requests::WaitCondition;
 
 impl Driver {
-    /// Identifies the caller, if access control is configured. The error is `None` if the request is held, or
-    /// the reply to a rejected request.
+    /// Identifies the caller, if access control is configured. The error is the reply to a rejected request,
+    /// or `None` if the request is held.
     #[inline]
     pub(crate) fn identify(
         &mut self,
@@ -48,7 +48,7 @@ impl Driver {
         }
     }
 
-    /// Checks access to the object that was found last. Returns the reply to a caller without access.
+    /// Checks access to the object that was found last. Returns a reply if the caller has no access.
     #[inline]
     pub(crate) fn check_access_to_last(&mut self, incoming: &IncomingRequest) -> Option<Outcome> {
         self.guard.as_ref()?;
@@ -57,21 +57,21 @@ impl Driver {
         self.check_access(incoming, entry.poa.node().path.as_path(), id, Some(entry.skeleton.repository_id()))
     }
 
-    /// Checks access to an object whose POA does not exist, by the names in the object key. It must precede
-    /// the adapter activator. Otherwise a caller without access could cause the creation of POAs.
+    /// Checks access to an object whose POA does not exist, by the names in the object key. This precedes the
+    /// adapter activator, so that a caller without access cannot cause the creation of POAs.
     #[cold]
     pub(crate) fn check_access_by_key(&mut self, incoming: &IncomingRequest) -> Option<Outcome> {
         let Ok(Key::Persistent { path, id }) = Key::parse(incoming.key()) else { return None };
         self.check_access(incoming, path, id, None)
     }
 
-    /// Checks access to an object of a POA. Returns the reply to a caller without access. `interface` is the
-    /// repository id of the servant, if a servant exists.
+    /// Checks access to an object of a POA. Returns a reply if the caller has no access. `interface` is the
+    /// repository id of the servant's interface, if there is a servant.
     #[cold]
     pub(crate) fn check_access(
         &mut self,
         incoming: &IncomingRequest,
-        path: Path<'_>,
+        path: PoaPath<'_>,
         object_id: &[u8],
         interface: Option<&str>,
     ) -> Option<Outcome> {
@@ -103,8 +103,8 @@ impl Driver {
         to.system_exception_with(self.active.encoder(), refused.exception, refused.context.as_slice())
     }
 
-    /// Replies to a LocateRequest with OBJECT_HERE in every case. A LocateRequest has no credentials, so that
-    /// the reply must not tell whether the object exists.
+    /// Replies to a LocateRequest with OBJECT_HERE in every case. A LocateRequest has no credentials, so the
+    /// reply must not tell whether the object exists.
     #[cold]
     pub(crate) fn locate_without_check(&mut self, locate: &IncomingLocate) {
         let mut encoder = self.active.encoder();

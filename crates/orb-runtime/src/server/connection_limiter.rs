@@ -1,8 +1,8 @@
-//! Limits on the number of connections of an endpoint, and eviction when it is full.
+//! Limits on the number of connections of an endpoint, and eviction when a limit is reached.
 //!
-//! Idle connections could occupy all slots of an endpoint. Therefore, when the endpoint is full, a new
-//! connection evicts the connection that has been open longest without a complete message, if it has reached
-//! a minimum age.
+//! Idle connections could occupy all slots of an endpoint. Therefore, when a limit is reached, a new
+//! connection evicts the connection that has been open longest without a complete message, if that has
+//! reached a minimum age.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -26,7 +26,7 @@ pub(crate) struct ConnectionLimiter {
     max_per_address: usize,
     /// The minimum age at which a connection without a message can be evicted. `None` disables eviction.
     min_idle_age: Option<Duration>,
-    /// The rate of its first message, in bytes per second, at which a connection is not evicted.
+    /// A connection whose first message arrives at least at this rate, in bytes per second, is not evicted.
     min_message_rate: usize,
     occupancy: Mutex<Occupancy>,
 }
@@ -36,8 +36,9 @@ struct Occupancy {
     connections: usize,
     /// The number of connections by address. Connections of a Unix socket have no address.
     by_address: HashMap<Option<IpAddr>, usize>,
-    /// The number of connections rejected since the last log line, and the time of that line.
-    rejected: (u64, Option<Instant>),
+    /// The number of connections rejected since the last log line about rejected connections.
+    rejected_since_log: u64,
+    last_log: Option<Instant>,
     /// The connections that may not have received a complete message yet, in order of arrival.
     idle: VecDeque<Weak<SlotState>>,
     /// The evicted connections that may still be closing.
@@ -110,7 +111,8 @@ impl ConnectionLimiter {
         *occupancy.by_address.entry(address).or_default() += 1;
         if this.min_idle_age.is_some() {
             if occupancy.idle.len() > 2 * occupancy.connections {
-                occupancy.idle.retain(|slot| slot.upgrade().is_some_and(|slot| !slot.has_sent_message()));
+                let is_idle = |slot: &SlotState| !slot.has_sent_message_or_ended();
+                occupancy.idle.retain(|slot| slot.upgrade().is_some_and(|slot| is_idle(&slot)));
             }
             occupancy.idle.push_back(Arc::downgrade(&slot));
         }
@@ -125,8 +127,8 @@ impl ConnectionLimiter {
         Ok((ConnectionSlot(slot), evicts))
     }
 
-    /// Removes the evictable connection that has been open longest from the idle ones, and returns it. With
-    /// `address`, only connections from this address are considered.
+    /// Removes the evictable connection that has been open longest from the idle connections, and returns it.
+    /// With `address`, considers only connections from this address.
     fn take_idle(
         &self,
         occupancy: &mut Occupancy,
@@ -145,7 +147,7 @@ impl ConnectionLimiter {
                 // The following connections are not older.
                 return None;
             }
-            if slot.has_sent_message() {
+            if slot.has_sent_message_or_ended() {
                 occupancy.idle.remove(at);
             } else if address.is_some_and(|address| address != slot.address)
                 || slot.reaches_min_rate(age, self.min_message_rate)
@@ -162,13 +164,13 @@ impl ConnectionLimiter {
     pub(crate) fn count_rejection(&self) -> Option<u64> {
         let now = now();
         let mut occupancy = self.lock();
-        let (count, logged_at) = &mut occupancy.rejected;
-        *count += 1;
-        if logged_at.is_some_and(|logged_at| now.saturating_duration_since(logged_at) < LOG_INTERVAL) {
+        occupancy.rejected_since_log += 1;
+        if occupancy.last_log.is_some_and(|logged_at| now.saturating_duration_since(logged_at) < LOG_INTERVAL)
+        {
             return None;
         }
-        *logged_at = Some(now);
-        Some(std::mem::take(count))
+        occupancy.last_log = Some(now);
+        Some(std::mem::take(&mut occupancy.rejected_since_log))
     }
 
     fn lock(&self) -> MutexGuard<'_, Occupancy> {
@@ -197,14 +199,14 @@ impl SlotState {
     }
 
     /// Returns whether a complete message has been received or the connection has ended.
-    fn has_sent_message(&self) -> bool {
+    fn has_sent_message_or_ended(&self) -> bool {
         self.link.get().is_some_and(|link| link.upgrade().is_none_or(|link| link.stats().messages_in > 0))
     }
 
     /// Returns whether the bytes of the first message have been received at the minimum rate so far.
-    fn reaches_min_rate(&self, age: Duration, rate: usize) -> bool {
+    fn reaches_min_rate(&self, age: Duration, bytes_per_second: usize) -> bool {
         let bytes = self.link().map_or(0, |link| link.stats().bytes_in);
-        bytes > 0 && u128::from(bytes) * 1000 >= age.as_millis() * rate as u128
+        bytes > 0 && u128::from(bytes) * 1000 >= age.as_millis() * bytes_per_second as u128
     }
 
     /// Closes the evicted connection gracefully. A client that has just sent a request then knows that the

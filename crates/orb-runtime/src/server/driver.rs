@@ -14,7 +14,7 @@ use tokio::time::Sleep;
 
 use crate::connection::{LockedState, READ_ROLE_IDLE, SharedConnection, State, now};
 use crate::runtime::Shared;
-use crate::runtime::backpressure::{MIN_LARGE_REPLY_SIZE, MemoryTicket};
+use crate::runtime::backpressure::{MIN_LARGE_REPLY_BYTES, MemoryTicket};
 use crate::servant::active_object::ActiveObject;
 use crate::servant::{ForwardRequest, Outcome, Request};
 use crate::server::active_requests::{ActiveRequests, MAX_BATCH};
@@ -32,16 +32,18 @@ const MAX_BATCH_REPLY_BYTES: usize = 64 * 1024;
 
 struct Burst {
     started: Instant,
-    /// The numbers of messages and bytes that were received before.
-    received: (u64, u64),
+    /// The number of messages that the connection had received before.
+    messages_before: u64,
+    /// The number of bytes that the connection had received before.
+    bytes_before: u64,
 }
 
 impl Burst {
     #[inline]
     fn is_over(&self, state: &State) -> bool {
         let (messages, bytes) = state.machine.received();
-        let is_long =
-            messages >= self.received.0 + MAX_BURST_MESSAGES || bytes >= self.received.1 + MAX_BURST_BYTES;
+        let is_long = messages >= self.messages_before + MAX_BURST_MESSAGES
+            || bytes >= self.bytes_before + MAX_BURST_BYTES;
         is_long && state.clock.saturating_duration_since(self.started) > MIN_BURST_TIME
     }
 }
@@ -50,8 +52,8 @@ impl Burst {
 pub(crate) struct Driver {
     pub(crate) link: Arc<SharedConnection>,
     pub(crate) orb: Arc<Shared>,
-    /// The number of the connection, by which its waker is found at `Orb::resume`.
-    pub(crate) number: u64,
+    /// The number of the connection, by which `Orb::resume` finds its waker.
+    pub(crate) connection_number: u64,
     pub(crate) active: ActiveRequests,
     pub(crate) last_object: Option<Arc<ActiveObject>>,
     #[cfg(feature = "csi")]
@@ -72,7 +74,7 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(link: Arc<SharedConnection>, orb: Arc<Shared>, number: u64) -> Self {
+    pub(crate) fn new(link: Arc<SharedConnection>, orb: Arc<Shared>, connection_number: u64) -> Self {
         let template =
             Request::without_target(Arc::clone(&orb), link.peer().clone(), link.session().cloned());
         let runtime = link.thread().and_then(|_| orb.tasks.runtime.clone());
@@ -88,7 +90,7 @@ impl Driver {
         Self {
             link,
             orb,
-            number,
+            connection_number,
             active,
             last_object: None,
             #[cfg(feature = "csi")]
@@ -122,7 +124,7 @@ impl Driver {
         let written = match forward {
             // If the forward target cannot be encoded, reply OBJECT_HERE. The next request then gets an
             // exception, which tells more than a status.
-            Some(to) => put(LocateStatus::forward(to.permanent, locate.version()), forward)
+            Some(to) => put(LocateStatus::forward(to.is_permanent, locate.version()), forward)
                 .or_else(|_| put(LocateStatus::ObjectHere, None)),
             None if self.orb.may_be_here(locate.key()) => put(LocateStatus::ObjectHere, None),
             None => put(LocateStatus::UnknownObject, None),
@@ -144,7 +146,7 @@ impl Driver {
         let mut served = 0;
         loop {
             let left = self.batch.len();
-            if self.pending.is_some() && self.waits_for_login() && state.machine.calls_waiting() == 0 {
+            if self.pending.is_some() && self.waits_for_login() && state.machine.pending_call_count() == 0 {
                 // Until the caller is known, its further requests must not occupy memory.
                 state.machine.hold_reading();
                 break;
@@ -152,9 +154,10 @@ impl Driver {
             if left > 0 {
                 // Stop dispatching while too many reply bytes are queued. A side that awaits replies itself
                 // must continue to read. Otherwise both sides could deadlock.
-                let backed_up = state.machine.output().is_backed_up() && state.machine.calls_waiting() == 0;
+                let backed_up =
+                    state.machine.output().is_backed_up() && state.machine.pending_call_count() == 0;
                 if backed_up || self.waits_for_memory(cx) {
-                    state.stalled = true;
+                    state.holds_requests = true;
                     state.machine.count_backlog_wait();
                     break;
                 }
@@ -163,7 +166,7 @@ impl Driver {
                 served += left - self.batch.len();
                 continue;
             }
-            state.stalled = false;
+            state.holds_requests = false;
             let mut event = state.machine.poll_event();
             if let Some(Event::Request(incoming)) = event {
                 self.log_message(&incoming);
@@ -245,7 +248,7 @@ impl Driver {
                     self.outcomes.push(outcome);
                     if reply_bytes >= MAX_BATCH_REPLY_BYTES {
                         reply_bytes = 0;
-                        if !self.queue_replies(link, link.lock()).machine.output().has_room() {
+                        if !self.queue_replies(link, link.lock()).machine.output().has_room_for_oneway() {
                             break;
                         }
                     }
@@ -256,20 +259,20 @@ impl Driver {
         self.queue_replies(link, link.lock())
     }
 
-    /// Handles a timeout that is due, and arms the timer for the next timeout. Returns whether one was due.
+    /// Handles the timeouts that are due, and arms the timer for the next one. Returns whether one was due.
     fn update_timer(&mut self, state: &mut State, cx: &mut Context<'_>) -> bool {
         let mut fired = false;
         loop {
-            let next = [state.machine.poll_timeout(), state.roles.takeover].into_iter().flatten().min();
+            let next = [state.machine.poll_timeout(), state.roles.takeover_time].into_iter().flatten().min();
             let Some(at) = next else {
-                state.roles.armed = None;
+                state.roles.timer_deadline = None;
                 return fired;
             };
             // The timer is only moved to an earlier time. If it fires too early, that costs less than moving
             // the timer for each call.
-            let rearmed = state.roles.armed.is_none_or(|armed| at < armed);
+            let rearmed = state.roles.timer_deadline.is_none_or(|armed| at < armed);
             if rearmed {
-                state.roles.armed = Some(at);
+                state.roles.timer_deadline = Some(at);
                 match &mut self.timer {
                     Some(timer) => timer.as_mut().reset(at.into()),
                     None => self.timer = Some(Box::pin(tokio::time::sleep_until(at.into()))),
@@ -277,19 +280,21 @@ impl Driver {
             }
             let Some(timer) = &mut self.timer else { return fired };
             // The timer was polled when it was armed. Comparing times costs less than polling it again.
-            let is_not_due =
-                !rearmed && !self.waker_changed && state.roles.armed.is_some_and(|armed| state.clock < armed);
+            let is_not_due = !rearmed
+                && !self.waker_changed
+                && state.roles.timer_deadline.is_some_and(|armed| state.clock < armed);
             self.waker_changed = false;
             if is_not_due || timer.as_mut().poll(cx).is_pending() {
                 return fired;
             }
             fired = true;
-            state.roles.armed = None;
+            state.roles.timer_deadline = None;
             let now = now();
             state.clock = now;
-            if state.roles.takeover.is_some_and(|at| at <= now) {
-                let is_unused = state.machine.calls_waiting() == 0 && state.last_use + READ_ROLE_IDLE <= now;
-                state.roles.takeover = if is_unused { None } else { Some(now + READ_ROLE_IDLE) };
+            if state.roles.takeover_time.is_some_and(|at| at <= now) {
+                let is_unused =
+                    state.machine.pending_call_count() == 0 && state.last_use + READ_ROLE_IDLE <= now;
+                state.roles.takeover_time = if is_unused { None } else { Some(now + READ_ROLE_IDLE) };
                 if is_unused {
                     state.roles.driver_reads = true;
                     state.callers.fill(None);
@@ -302,7 +307,8 @@ impl Driver {
     fn run(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let link = Arc::clone(&self.link);
         let mut state = self.begin_poll(&link, cx);
-        let burst = Burst { started: state.clock, received: state.machine.received() };
+        let (messages_before, bytes_before) = state.machine.received();
+        let burst = Burst { started: state.clock, messages_before, bytes_before };
         let mut served = 0;
         state = self.read_first(&link, state, cx);
         if self.pending.is_some() {
@@ -338,7 +344,7 @@ impl Driver {
                 self.release_unused(&mut state);
                 continue;
             }
-            if self.pending.as_ref().is_some_and(|pending| pending.has_unbounded())
+            if self.pending.as_ref().is_some_and(|pending| pending.has_unbounded_wait())
                 && self.orb.closing.has_begun()
             {
                 let sends_close = state.machine.lifecycle().is_draining();
@@ -407,7 +413,7 @@ impl Driver {
         link.lock()
     }
 
-    /// Finishes a closed connection. Pending until its servants and its I/O on a ring have finished.
+    /// Finishes a closed connection. Is pending until its servants and its I/O on a ring have finished.
     #[cold]
     fn finish(&mut self, link: &SharedConnection, state: LockedState<'_>, cx: &mut Context<'_>) -> Poll<()> {
         let (state, settled) = link.reclaim_ring_buffers(state, cx);
@@ -421,8 +427,8 @@ impl Driver {
     #[cold]
     fn release_unused(&mut self, state: &mut State) {
         if state.machine.is_quiet() {
-            self.active.release(MIN_LARGE_REPLY_SIZE);
-            state.release_encoders(MIN_LARGE_REPLY_SIZE);
+            self.active.free_large_encoders(MIN_LARGE_REPLY_BYTES);
+            state.release_encoders(MIN_LARGE_REPLY_BYTES);
             self.orb.trim_pool_later();
         }
     }
@@ -440,10 +446,10 @@ impl Driver {
     ) -> (LockedState<'a>, bool) {
         state.roles.driver_awake = false;
         let caller_reads =
-            link.client_only && !state.roles.driver_reads && state.machine.calls_waiting() <= 1;
-        let for_login = self.waits_for_login() && state.machine.calls_waiting() == 0;
-        let stalled = !self.batch.is_empty() || for_login;
-        if state.roles.reading || caller_reads || stalled || !state.machine.wants_read() {
+            link.callers_may_read && !state.roles.driver_reads && state.machine.pending_call_count() <= 1;
+        let for_login = self.waits_for_login() && state.machine.pending_call_count() == 0;
+        let holds_requests = !self.batch.is_empty() || for_login;
+        if state.roles.reading || caller_reads || holds_requests || !state.machine.wants_read() {
             return (state, true);
         }
         if burst.is_over(&state) {
@@ -467,7 +473,7 @@ impl Driver {
             Poll::Pending => {
                 // Spin if a message is expected soon: the next request of a client, or the reply to a call
                 // whose caller cannot spin itself, because another thread owns the ring.
-                let awaits_reply = state.machine.calls_waiting() == 1 && link.thread().is_some();
+                let awaits_reply = state.machine.pending_call_count() == 1 && link.thread().is_some();
                 let mut has_received = false;
                 if served > 0 || awaits_reply {
                     (state, has_received) = link.spin(state);
@@ -542,7 +548,7 @@ impl Future for Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         self.link.abort(CloseReason::Local);
-        self.orb.pauses.remove_waker(self.number);
+        self.orb.pauses.remove_waker(self.connection_number);
         self.link.end_streams();
         // Shut down the socket, because the connection may not be dropped yet: for example, a servant may
         // hold the stream of a request.

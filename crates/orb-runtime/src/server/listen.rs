@@ -11,10 +11,10 @@ use crate::endpoint::Endpoint;
 use crate::server::accept::Listener;
 use crate::server::published_address as publish;
 use crate::server::published_address::{ListeningSocket, PublishContext};
-use crate::transport::unix as sockets;
+use crate::transport::unix as unix_sockets;
 use crate::transport::unix::SocketFile;
 
-/// A listening socket whose connections are not accepted yet, with the host of the endpoint or the path.
+/// A listening socket that does not accept connections yet, with its host or the path of its Unix socket.
 pub(crate) enum BoundSocket {
     Tcp(String, std::net::TcpListener),
     /// A TCP socket that the program provided, with the address to which it is bound.
@@ -36,20 +36,20 @@ pub(crate) struct ListenConfig {
     /// Sockets that the program provided.
     pub(crate) listeners: Vec<std::net::TcpListener>,
     /// Templates of the published addresses.
-    pub(crate) publish: Vec<String>,
+    pub(crate) publish_templates: Vec<String>,
     pub(crate) unix_mode: Option<u32>,
 }
 
 impl ListenConfig {
     pub(crate) fn bind(&mut self, config: &Config) -> Result<Vec<BoundSocket>, BuildError> {
         let mut listeners = Vec::new();
-        let buffer_size = config.connection.socket_buffer;
+        let buffer_bytes = config.connection.socket_buffer;
         for endpoint in &self.endpoints {
             if let Some(path) = endpoint.strip_prefix("uiop://") {
-                listeners.push(bind_unix(endpoint, path, self.unix_mode, buffer_size)?);
+                listeners.push(bind_unix(endpoint, path, self.unix_mode, buffer_bytes)?);
             } else if let Some(address) = secure_address(endpoint) {
                 check_tls(config, endpoint)?;
-                let (host, listener) = bind_tcp(endpoint, address, buffer_size)?;
+                let (host, listener) = bind_tcp(endpoint, address, buffer_bytes)?;
                 listeners.push(BoundSocket::Tls(host, listener));
             } else {
                 let malformed = || BuildError::Endpoint {
@@ -57,7 +57,7 @@ impl ListenConfig {
                     reason: "it does not start with iiop://, ssliop:// or uiop://".to_owned(),
                 };
                 let address = endpoint.strip_prefix("iiop://").ok_or_else(malformed)?;
-                let (host, listener) = bind_tcp(endpoint, address, buffer_size)?;
+                let (host, listener) = bind_tcp(endpoint, address, buffer_bytes)?;
                 listeners.push(BoundSocket::Tcp(host, listener));
             }
         }
@@ -95,7 +95,7 @@ pub(crate) fn open(
             BoundSocket::Tls(host, socket) => (host, socket, Listener::Tls),
             BoundSocket::Unix(path, socket, file) => {
                 let fail = |source| BuildError::Listen { endpoint: path.clone(), source };
-                listeners.push(Listener::Unix(sockets::Listener::new(socket, file).map_err(fail)?));
+                listeners.push(Listener::Unix(unix_sockets::Listener::new(socket, file).map_err(fail)?));
                 endpoints.push(Endpoint::Unix { path });
                 continue;
             }
@@ -108,7 +108,7 @@ pub(crate) fn open(
             secure.push(at);
         } else {
             if templates.is_empty() {
-                let (host, port) = at.published(&context);
+                let (host, port) = at.published_address(&context);
                 endpoints.push(Endpoint::Iiop { host, port });
             }
             plain.push(at);
@@ -116,21 +116,22 @@ pub(crate) fn open(
         listeners.push(listener);
     }
     if !listeners.is_empty() {
-        publish(templates, &plain, &secure, &context, &mut endpoints)?;
+        add_published_addresses(templates, &plain, &secure, &context, &mut endpoints)?;
     }
     plain.append(&mut secure);
-    for found in publish::unroutable(&endpoints, &plain, !templates.is_empty()) {
+    for found in publish::find_unroutable(&endpoints, &plain, !templates.is_empty()) {
         tracing::warn!(
             target: "zorb",
             host = %Printable::new(&found.host),
-            "references contain an address by which clients may not reach this server: {found} (configure another by OrbBuilder::publish)"
+            "references contain an address at which clients may be unable to reach this server: {found} (configure another one with OrbBuilder::publish)"
         );
     }
     Ok((endpoints, listeners))
 }
 
-/// Adds the addresses from the templates: first those without TLS, last those with TLS.
-fn publish(
+/// Adds the addresses from the templates to the endpoints: addresses without TLS at the start, and addresses
+/// with TLS at the end. TLS sockets that no template concerns are published with their own addresses.
+fn add_published_addresses(
     templates: &[String],
     plain: &[ListeningSocket],
     secure: &[ListeningSocket],
@@ -138,7 +139,7 @@ fn publish(
     endpoints: &mut Vec<Endpoint>,
 ) -> Result<(), BuildError> {
     let published = |templates: &[String], sockets: &[ListeningSocket]| {
-        publish::published(templates, sockets, context)
+        publish::published_addresses(templates, sockets, context)
             .map_err(|(template, reason)| BuildError::Publish { template, reason })
     };
     let (tls_templates, templates): (Vec<String>, Vec<String>) =
@@ -153,7 +154,7 @@ fn publish(
         tls_addresses.retain(|address| !plaintext_addresses.contains(address));
     }
     if tls_addresses.is_empty() {
-        tls_addresses = secure.iter().map(|socket| socket.published(context)).collect();
+        tls_addresses = secure.iter().map(|socket| socket.published_address(context)).collect();
     }
     endpoints.extend(tls_addresses.into_iter().map(|(host, port)| Endpoint::Ssl { host, port }));
     let plaintext_addresses =
@@ -166,7 +167,7 @@ fn bind_unix(
     endpoint: &str,
     path: &str,
     mode: Option<u32>,
-    buffer_size: Option<usize>,
+    buffer_bytes: Option<usize>,
 ) -> Result<BoundSocket, BuildError> {
     let malformed = |reason: &str| BuildError::Endpoint { endpoint: endpoint.into(), reason: reason.into() };
     if path.is_empty() {
@@ -177,7 +178,7 @@ fn bind_unix(
     }
     let fail = |source| BuildError::Listen { endpoint: endpoint.into(), source };
     let path = std::path::absolute(path).map_err(fail)?;
-    let (socket, file) = sockets::bind(&path, mode, buffer_size).map_err(fail)?;
+    let (socket, file) = unix_sockets::bind(&path, mode, buffer_bytes).map_err(fail)?;
     let path =
         path.into_os_string().into_string().map_err(|_| malformed("its directory is not valid UTF-8"))?;
     Ok(BoundSocket::Unix(path, socket, file))
@@ -193,11 +194,11 @@ fn secure_address(endpoint: &str) -> Option<&str> {
 fn bind_tcp(
     endpoint: &str,
     address: &str,
-    buffer_size: Option<usize>,
+    buffer_bytes: Option<usize>,
 ) -> Result<(String, std::net::TcpListener), BuildError> {
     let malformed = |reason: &str| BuildError::Endpoint { endpoint: endpoint.into(), reason: reason.into() };
     let (host, port) = address.rsplit_once(':').ok_or_else(|| malformed("it has no port"))?;
-    let ports = ports(port)
+    let ports = parse_ports(port)
         .ok_or_else(|| malformed("its port is neither a number up to 65535 nor a range FIRST-LAST"))?;
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     let fail = |source| BuildError::Listen { endpoint: endpoint.into(), source };
@@ -207,7 +208,7 @@ fn bind_tcp(
     for port in ports {
         for mut address in addresses.iter().copied() {
             address.set_port(port);
-            match listen(address, buffer_size) {
+            match listen(address, buffer_bytes) {
                 Ok(listener) => return Ok((bare.to_owned(), listener)),
                 Err(error) => last = error,
             }
@@ -221,19 +222,19 @@ fn bind_tcp(
 }
 
 /// Parses a port, or a range of ports: `FIRST-LAST`.
-fn ports(text: &str) -> Option<std::ops::RangeInclusive<u16>> {
+fn parse_ports(text: &str) -> Option<std::ops::RangeInclusive<u16>> {
     let Some((first, last)) = text.split_once('-') else { return text.parse().ok().map(|port| port..=port) };
     let (first, last) = (first.parse().ok()?, last.parse().ok()?);
     (0 < first && first <= last).then_some(first..=last)
 }
 
-fn listen(address: SocketAddr, buffer_size: Option<usize>) -> std::io::Result<std::net::TcpListener> {
+fn listen(address: SocketAddr, buffer_bytes: Option<usize>) -> std::io::Result<std::net::TcpListener> {
     let domain = socket2::Domain::for_address(address);
     let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
     // On Windows, the option would let other processes bind the same port.
     #[cfg(not(windows))]
     socket.set_reuse_address(true)?;
-    if let Some(size) = buffer_size {
+    if let Some(size) = buffer_bytes {
         socket.set_recv_buffer_size(size)?;
         socket.set_send_buffer_size(size)?;
     }

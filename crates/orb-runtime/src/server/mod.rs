@@ -1,8 +1,8 @@
 //! The server side: listeners, limits on connections, and the drivers that dispatch requests.
 //!
 //! `listen` opens sockets, and `accept` accepts connections within the limits of `connection_limiter`. Each
-//! connection has a `driver`, including those that this ORB opened. `admission` decides whether a request
-//! starts, waits (`pending_requests`) or is rejected. `active_requests` polls the requests that have started.
+//! connection has a `driver`, even if this ORB opened it. `admission` decides whether a request starts, waits
+//! (`pending_requests`) or is rejected. `active_requests` polls the requests that have started.
 
 pub(crate) mod accept;
 mod active_requests;
@@ -24,16 +24,17 @@ use crate::connection::SharedConnection;
 use crate::runtime::Shared;
 
 impl Shared {
-    /// Registers a connection and spawns its driver. Drops `slot` when the driver has ended.
+    /// Registers a connection and spawns its driver. `slot` is a guard, such as the connection's place in a
+    /// limit. It is dropped when the driver has ended.
     pub(crate) fn drive(self: &Arc<Self>, link: &Arc<SharedConnection>, slot: impl Send + 'static) {
-        let id = self.links.next_number();
-        self.links.lock().insert(id, Arc::downgrade(link));
+        let id = self.connections.next_number();
+        self.connections.lock().insert(id, Arc::downgrade(link));
         self.start_metrics_export();
         let driver = driver::Driver::new(Arc::clone(link), Arc::clone(self), id);
-        let (core, driven) = (Arc::clone(self), Arc::clone(link));
+        let (orb, driven) = (Arc::clone(self), Arc::clone(link));
         let task = async move {
             driver.await;
-            core.record_closed_connection(id, &driven);
+            orb.record_closed_connection(id, &driven);
             drop(slot);
         };
         let tasks = if link.serves_peer() { &self.tasks.serving } else { &self.tasks.other };
@@ -41,7 +42,7 @@ impl Shared {
             None => tasks.spawn(task),
             Some(thread) => tasks.spawn_on(thread.track(task), thread.runtime()),
         };
-        // The connection may have been registered after the closing ORB closed all connections.
+        // An ORB that shuts down may have closed all its connections before this one was registered.
         if self.closing.must_close(link) {
             link.close();
         }

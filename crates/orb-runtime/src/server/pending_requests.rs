@@ -13,14 +13,17 @@ use crate::poa::step_queue::RunningStep;
 use crate::runtime::Shared;
 use crate::servant::poa_gate::{Gate, PoaGate};
 
+/// What must happen before a pending request may start.
 pub(crate) enum WaitCondition {
+    /// The ORB accepts requests again: the program resumes it, or memory for replies is available.
     Resume,
     /// The POA manager leaves the holding state.
     GateOpen(HeldRequest),
     /// An activator completes a step: incarnation or etherealization of the object, or creation of its POA.
     StepCompleted(HeldRequest, RunningStep),
-    /// Earlier requests for the same object have started.
+    /// Earlier requests for the same object have started. [`PendingRequest::must_follow`] checks this.
     EarlierRequests(HeldRequest),
+    /// The check of the client's login has ended.
     #[cfg(feature = "csi")]
     Login(crate::csi::LoginCheck),
 }
@@ -40,7 +43,7 @@ impl PendingRequests {
         self.requests.len()
     }
 
-    /// Appends a request, detached from the connection's buffers.
+    /// Appends a request. Copies it first if it is part of the connection's receive buffer.
     pub(crate) fn push(&mut self, mut incoming: IncomingRequest, condition: WaitCondition) {
         incoming.detach();
         self.requests.push_back(PendingRequest { incoming, condition });
@@ -54,19 +57,19 @@ impl PendingRequests {
         false
     }
 
-    /// Returns whether a pending request holds all later requests, regardless of their objects.
-    pub(crate) fn holds_all(&self) -> bool {
-        self.requests.iter().any(|request| request.condition.holds_all())
+    /// Returns whether all later requests must wait for a pending one, regardless of their objects.
+    pub(crate) fn blocks_all(&self) -> bool {
+        self.requests.iter().any(|request| request.condition.blocks_all())
     }
 
-    /// Returns whether a pending request holds later requests of the POA's manager, to keep their order.
-    pub(crate) fn holds_manager_of(&self, poa: &PoaGate) -> bool {
-        self.requests.iter().any(|request| request.condition.holds_manager_of(poa))
+    /// Returns whether later requests of the POA's manager must wait for a pending one, to keep their order.
+    pub(crate) fn blocks_manager_of(&self, poa: &PoaGate) -> bool {
+        self.requests.iter().any(|request| request.condition.blocks_manager_of(poa))
     }
 
-    /// Returns whether a pending request holds later requests for this object, to keep their order.
-    pub(crate) fn holds_object(&self, poa: &Arc<PoaGate>, key: &[u8]) -> bool {
-        self.requests.iter().any(|request| request.holds_object(poa, key))
+    /// Returns whether later requests for this object must wait for a pending one, to keep their order.
+    pub(crate) fn blocks_object(&self, poa: &Arc<PoaGate>, key: &[u8]) -> bool {
+        self.requests.iter().any(|request| request.blocks_object(poa, key))
     }
 
     pub(crate) fn cancel(&mut self, token: ServeToken) -> bool {
@@ -74,20 +77,20 @@ impl PendingRequests {
         at.is_some_and(|at| self.requests.remove(at).is_some())
     }
 
-    /// Returns whether a request waits for the program or a login check, and thus for an unlimited time.
-    pub(crate) fn has_unbounded(&self) -> bool {
-        self.requests.iter().any(PendingRequest::is_unbounded)
+    /// Returns whether a request waits for the ORB, a POA manager or a login check, which have no time limit.
+    pub(crate) fn has_unbounded_wait(&self) -> bool {
+        self.requests.iter().any(PendingRequest::is_wait_unbounded)
     }
 
-    pub(crate) fn take_unbounded(&mut self) -> Vec<IncomingRequest> {
+    pub(crate) fn take_unbounded_waits(&mut self) -> Vec<IncomingRequest> {
         let (unbounded, left): (VecDeque<_>, _) =
-            self.requests.drain(..).partition(PendingRequest::is_unbounded);
+            self.requests.drain(..).partition(PendingRequest::is_wait_unbounded);
         self.requests = left;
         unbounded.into_iter().map(|request| request.incoming).collect()
     }
 
-    /// Removes and returns the requests that need not wait any more, in order. A request that must be
-    /// rejected has a refusal. `number` is the number of the connection.
+    /// Removes and returns the requests that no longer need to wait, in the order in which they arrived. A
+    /// refusal beside a request means that the request must be rejected. `number` identifies the connection.
     pub(crate) fn poll(
         &mut self,
         orb: &Shared,
@@ -110,11 +113,11 @@ impl PendingRequests {
 }
 
 impl PendingRequest {
-    fn is_unbounded(&self) -> bool {
+    fn is_wait_unbounded(&self) -> bool {
         !matches!(self.condition, WaitCondition::StepCompleted(..) | WaitCondition::EarlierRequests(_))
     }
 
-    fn holds_object(&self, poa: &Arc<PoaGate>, key: &[u8]) -> bool {
+    fn blocks_object(&self, poa: &Arc<PoaGate>, key: &[u8]) -> bool {
         match &self.condition {
             WaitCondition::StepCompleted(held, _) | WaitCondition::EarlierRequests(held) => {
                 Arc::ptr_eq(&held.poa, poa) && self.incoming.key() == key
@@ -125,29 +128,29 @@ impl PendingRequest {
 
     fn must_follow(&self, other: &Self) -> bool {
         match &self.condition {
-            WaitCondition::Resume => other.condition.holds_all(),
+            WaitCondition::Resume => other.condition.blocks_all(),
             // A login check does not wait for other requests, but all later requests wait for it.
             #[cfg(feature = "csi")]
             WaitCondition::Login(_) => false,
             WaitCondition::GateOpen(held)
             | WaitCondition::StepCompleted(held, _)
             | WaitCondition::EarlierRequests(held) => {
-                other.condition.holds_manager_of(&held.poa)
-                    || other.holds_object(&held.poa, self.incoming.key())
+                other.condition.blocks_manager_of(&held.poa)
+                    || other.blocks_object(&held.poa, self.incoming.key())
             }
         }
     }
 }
 
 impl WaitCondition {
-    fn holds_manager_of(&self, poa: &PoaGate) -> bool {
+    fn blocks_manager_of(&self, poa: &PoaGate) -> bool {
         match self {
             Self::GateOpen(held) => Arc::ptr_eq(&held.poa.node().manager, &poa.node().manager),
-            other => other.holds_all(),
+            other => other.blocks_all(),
         }
     }
 
-    fn holds_all(&self) -> bool {
+    fn blocks_all(&self) -> bool {
         match self {
             Self::Resume => true,
             #[cfg(feature = "csi")]

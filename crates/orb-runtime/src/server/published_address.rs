@@ -1,30 +1,30 @@
-//! The addresses that the ORB publishes in references: those on which it listens, or configured addresses by
-//! which clients reach it (NAT, containers).
+//! The addresses that the ORB publishes in references: where it listens, or as configured (NAT, containers).
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-use crate::endpoint::{Endpoint, this_machine};
+use crate::endpoint::{Endpoint, this_host_name};
 
+/// The values of the placeholders in templates of addresses.
 pub(crate) struct PublishContext<'a> {
     pub(crate) hostname: &'a str,
-    pub(crate) variable: &'a dyn Fn(&str) -> Option<String>,
-    /// Returns the address of this machine in connections to other machines: of IPv6 if `true`, else of IPv4.
-    pub(crate) address: &'a dyn Fn(bool) -> Option<IpAddr>,
+    pub(crate) env_variable: &'a dyn Fn(&str) -> Option<String>,
+    /// Returns this machine's IPv6 (if true) or IPv4 (if false) address for connections to other machines.
+    pub(crate) own_address: &'a dyn Fn(bool) -> Option<IpAddr>,
 }
 
 impl PublishContext<'static> {
     pub(crate) fn of_process() -> Self {
         Self {
-            hostname: this_machine(),
-            variable: &|name| std::env::var(name).ok(),
-            address: &|ipv6| source_address(ipv6).ok().filter(|address| !address.is_unspecified()),
+            hostname: this_host_name(),
+            env_variable: &|name| std::env::var(name).ok(),
+            own_address: &|ipv6| source_address(ipv6).ok().filter(|address| !address.is_unspecified()),
         }
     }
 }
 
-/// Returns the source address that the system would use for a remote destination. Nothing is sent. The
-/// destinations are addresses reserved for documentation.
+/// Returns the source address that the system would use for a remote destination. Nothing is sent: to connect
+/// a UDP socket only selects a route. The destinations are addresses that are reserved for documentation.
 fn source_address(ipv6: bool) -> std::io::Result<IpAddr> {
     let (any, remote): (IpAddr, IpAddr) = match ipv6 {
         false => (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::new(192, 0, 2, 1).into()),
@@ -43,19 +43,18 @@ pub(crate) struct ListeningSocket {
 }
 
 impl ListeningSocket {
-    /// Returns the published address if there are no templates: the configured host, or the host name of the
-    /// machine instead of an unspecified address.
-    pub(crate) fn published(&self, context: &PublishContext<'_>) -> (String, u16) {
+    /// Returns the address that is published if no templates are configured. Its host is the configured host,
+    /// or the host name of the machine if the configured host is empty or an unspecified address.
+    pub(crate) fn published_address(&self, context: &PublishContext<'_>) -> (String, u16) {
         let any = self.host.is_empty() || self.host.parse::<IpAddr>().is_ok_and(|ip| ip.is_unspecified());
         let host = if any { context.hostname } else { &self.host };
         (host.to_owned(), self.local.port())
     }
 }
 
-/// Returns the addresses of the templates without duplicates. A template without a port yields an address for
-/// each listening socket.
-/// Fails with the invalid template and the reason.
-pub(crate) fn published(
+/// Returns the addresses of the templates, each once. A template without a port yields one for each socket.
+/// On failure, returns the invalid template and the reason.
+pub(crate) fn published_addresses(
     templates: &[String],
     listening: &[ListeningSocket],
     context: &PublishContext<'_>,
@@ -76,7 +75,7 @@ pub(crate) fn published(
 }
 
 fn expand(template: &str, context: &PublishContext<'_>) -> Result<String, String> {
-    // `{port}` is the default: without a port, the port of each listening socket is used.
+    // A final `:{port}` is removed, because a template without a port gets the port of each listening socket.
     let mut rest = template.strip_suffix(":{port}").unwrap_or(template);
     let mut text = String::new();
     while let Some((before, after)) = rest.split_once('{') {
@@ -95,30 +94,31 @@ fn placeholder_value(name: &str, context: &PublishContext<'_>) -> Result<String,
             IpAddr::V4(address) => address.to_string(),
             IpAddr::V6(address) => format!("[{address}]"),
         };
-        (context.address)(ipv6).map(text)
+        (context.own_address)(ipv6).map(text)
     };
     if let Some(variable) = name.strip_prefix("env:") {
         let (variable, default) = variable
             .split_once('|')
             .map_or((variable, None), |(name, default)| (name, Some(default.to_owned())));
-        let value = (context.variable)(variable).filter(|value| !value.is_empty()).or(default);
+        let value = (context.env_variable)(variable).filter(|value| !value.is_empty()).or(default);
         return value.ok_or_else(|| format!("the environment variable `{variable}` is not set"));
     }
-    match name {
-        "hostname" => Ok(context.hostname.to_owned()),
-        "ip" => own_address(false)
-            .or_else(|| own_address(true))
-            .ok_or_else(|| "this machine has no address".to_owned()),
-        "ipv4" => own_address(false).ok_or_else(|| "this machine has no IPv4 address".to_owned()),
-        "ipv6" => own_address(true).ok_or_else(|| "this machine has no IPv6 address".to_owned()),
-        _ => Err(format!(
-            "`{{{name}}}` is unknown; use {{hostname}}, {{ip}}, {{ipv4}}, {{ipv6}}, {{env:NAME}}, {{env:NAME|DEFAULT}} or, as the \
-             port, {{port}}"
-        )),
-    }
+    let (address, kind) = match name {
+        "hostname" => return Ok(context.hostname.to_owned()),
+        "ip" => (own_address(false).or_else(|| own_address(true)), "address"),
+        "ipv4" => (own_address(false), "IPv4 address"),
+        "ipv6" => (own_address(true), "IPv6 address"),
+        _ => {
+            return Err(format!(
+                "`{{{name}}}` is unknown here; use {{hostname}}, {{ip}}, {{ipv4}}, {{ipv6}}, {{env:NAME}}, {{env:NAME|DEFAULT}}, or \
+                 {{port}} as the whole port"
+            ));
+        }
+    };
+    address.ok_or_else(|| format!("this machine has no {kind} for connections to other machines"))
 }
 
-/// Parses `HOST`, `HOST:PORT` or `[IPV6]:PORT`, each with or without the prefix `iiop://`.
+/// Parses `HOST`, `HOST:PORT`, `IPV6`, `[IPV6]` or `[IPV6]:PORT`, after an optional `iiop://`.
 fn parse_address(text: &str) -> Result<(String, Option<u16>), String> {
     let text = text.strip_prefix("iiop://").unwrap_or(text);
     let (host, port) = match text.strip_prefix('[') {
@@ -137,7 +137,7 @@ fn parse_address(text: &str) -> Result<(String, Option<u16>), String> {
         None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
     };
     if host.is_empty() {
-        return Err("it has no host".to_owned());
+        return Err("the host is missing".to_owned());
     }
     let is_invalid = |c: char| !(c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ':'));
     if let Some(c) = host.chars().find(|c| is_invalid(*c)) {
@@ -151,7 +151,7 @@ fn parse_address(text: &str) -> Result<(String, Option<u16>), String> {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Unroutable {
+pub(crate) struct UnroutableHost {
     pub(crate) host: String,
     reason: UnroutableReason,
 }
@@ -166,11 +166,11 @@ enum UnroutableReason {
     ThisMachine,
 }
 
-impl fmt::Display for Unroutable {
+impl fmt::Display for UnroutableHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.reason {
             UnroutableReason::Unspecified => {
-                "it is an unspecified address, which means any address of the client"
+                "it is an unspecified address, by which clients reach at most their own machine"
             }
             UnroutableReason::Loopback => {
                 "it is a loopback address, by which other machines reach themselves"
@@ -180,7 +180,7 @@ impl fmt::Display for Unroutable {
             }
             UnroutableReason::Multicast => "it is a multicast or broadcast address",
             UnroutableReason::Container => {
-                "it looks like the name of a container, which is unknown outside of its host"
+                "it looks like the name of a container, which other machines usually cannot resolve"
             }
             UnroutableReason::ThisMachine => {
                 "it is the host name of this machine, published because the server listens on all addresses"
@@ -189,23 +189,23 @@ impl fmt::Display for Unroutable {
     }
 }
 
-/// Returns the published hosts that clients may not reach, without duplicates. Loopback addresses are not
-/// reported if the ORB listens on and publishes only such addresses, because this is intended.
-pub(crate) fn unroutable(
+/// Returns the published hosts that clients possibly cannot reach, each once. Loopback addresses are reported
+/// only if the ORB also listens on or publishes other addresses.
+pub(crate) fn find_unroutable(
     published: &[Endpoint],
     listening: &[ListeningSocket],
     has_templates: bool,
-) -> Vec<Unroutable> {
+) -> Vec<UnroutableHost> {
     let hosts = || {
         published.iter().filter_map(|endpoint| match endpoint {
             Endpoint::Iiop { host, .. } | Endpoint::Ssl { host, .. } => Some(host),
             Endpoint::Unix { .. } | Endpoint::ThisOrb => None,
         })
     };
-    let is_public = hosts().any(|host| !is_loopback(host))
+    let serves_other_machines = hosts().any(|host| !is_loopback(host))
         || listening.iter().any(|socket| !socket.local.ip().is_loopback());
     let listens_on_all = listening.iter().any(|socket| socket.local.ip().is_unspecified());
-    let mut found: Vec<Unroutable> = Vec::new();
+    let mut found: Vec<UnroutableHost> = Vec::new();
     for host in hosts() {
         let reason = match host.parse::<IpAddr>() {
             Ok(ip) if ip.is_unspecified() => UnroutableReason::Unspecified,
@@ -213,15 +213,15 @@ pub(crate) fn unroutable(
             Ok(IpAddr::V6(ip)) if ip.is_unicast_link_local() => UnroutableReason::LinkLocal,
             Ok(IpAddr::V4(ip)) if ip.is_broadcast() => UnroutableReason::Multicast,
             Ok(ip) if ip.is_multicast() => UnroutableReason::Multicast,
-            _ if is_public && is_loopback(host) => UnroutableReason::Loopback,
-            Err(_) if is_container(host) => UnroutableReason::Container,
-            Err(_) if listens_on_all && !has_templates && host == this_machine() => {
+            _ if serves_other_machines && is_loopback(host) => UnroutableReason::Loopback,
+            Err(_) if is_container_id(host) => UnroutableReason::Container,
+            Err(_) if listens_on_all && !has_templates && host == this_host_name() => {
                 UnroutableReason::ThisMachine
             }
             _ => continue,
         };
         if found.iter().all(|known| known.host != *host) {
-            found.push(Unroutable { host: host.clone(), reason });
+            found.push(UnroutableHost { host: host.clone(), reason });
         }
     }
     found
@@ -231,9 +231,8 @@ fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Returns whether the host looks like a default name of a container: 12 hexadecimal digits, one of them
-/// decimal.
-fn is_container(host: &str) -> bool {
+/// Returns whether the host looks like a container's default name: 12 hexadecimal digits, not only letters.
+fn is_container_id(host: &str) -> bool {
     host.len() == 12
         && host.bytes().all(|c| c.is_ascii_digit() || matches!(c, b'a'..=b'f'))
         && host.bytes().any(|c| c.is_ascii_digit())
@@ -246,13 +245,13 @@ mod tests {
     fn context() -> PublishContext<'static> {
         PublishContext {
             hostname: "box",
-            variable: &|name| match name {
+            env_variable: &|name| match name {
                 "HOST" => Some("public.example".to_owned()),
                 "PORT" => Some("8080".to_owned()),
                 "EMPTY" => Some(String::new()),
                 _ => None,
             },
-            address: &|ipv6| Some(if ipv6 { "2001:db8::7" } else { "10.0.0.7" }.parse().unwrap()),
+            own_address: &|ipv6| Some(if ipv6 { "2001:db8::7" } else { "10.0.0.7" }.parse().unwrap()),
         }
     }
 
@@ -266,7 +265,7 @@ mod tests {
 
     fn texts(templates: &[&str], sockets: &[ListeningSocket]) -> Result<Vec<String>, String> {
         let templates: Vec<String> = templates.iter().map(ToString::to_string).collect();
-        let all = published(&templates, sockets, &context()).map_err(|(_, reason)| reason)?;
+        let all = published_addresses(&templates, sockets, &context()).map_err(|(_, reason)| reason)?;
         Ok(all.iter().map(|(host, port)| format!("{host} {port}")).collect())
     }
 
@@ -302,8 +301,8 @@ mod tests {
     #[test]
     fn invalid_templates_are_rejected_with_a_reason() {
         for (template, reason) in [
-            ("", "no host"),
-            ("iiop://:8080", "no host"),
+            ("", "host is missing"),
+            ("iiop://:8080", "host is missing"),
             ("{env:NONE}:1", "`NONE`"),
             ("{env:EMPTY}", "`EMPTY`"),
             ("{nonsense}", "{nonsense}"),
@@ -321,15 +320,16 @@ mod tests {
             let found = texts(&[template], &listening(&[("h", "127.0.0.1:1")])).unwrap_err();
             assert!(found.contains(reason), "{template}: {found}");
         }
-        let without_address = PublishContext { address: &|_| None, ..context() };
+        let without_address = PublishContext { own_address: &|_| None, ..context() };
         for template in ["{ip}", "{ipv4}", "{ipv6}"] {
-            let (invalid, reason) = published(&[template.to_owned()], &[], &without_address).unwrap_err();
+            let (invalid, reason) =
+                published_addresses(&[template.to_owned()], &[], &without_address).unwrap_err();
             assert!(invalid == template && reason.contains("this machine"), "{reason}");
         }
         let only_ipv6 =
-            PublishContext { address: &|ipv6| ipv6.then(|| "2001:db8::7".parse().unwrap()), ..context() };
+            PublishContext { own_address: &|ipv6| ipv6.then(|| "2001:db8::7".parse().unwrap()), ..context() };
         assert_eq!(
-            published(&["{ip}:1".to_owned()], &[], &only_ipv6),
+            published_addresses(&["{ip}:1".to_owned()], &[], &only_ipv6),
             Ok(vec![("2001:db8::7".to_owned(), 1)])
         );
     }
@@ -344,7 +344,7 @@ mod tests {
             ("::", "[::]:7", "box"),
         ] {
             let socket = &listening(&[(host, local)])[0];
-            assert_eq!(socket.published(&context()), (expected.to_owned(), 7));
+            assert_eq!(socket.published_address(&context()), (expected.to_owned(), 7));
         }
     }
 
@@ -355,7 +355,7 @@ mod tests {
         let any = listening(&[("0.0.0.0", "0.0.0.0:1")]);
         let why = |hosts: &[&str], sockets: &[ListeningSocket]| -> Vec<UnroutableReason> {
             let published: Vec<_> = hosts.iter().map(|host| endpoint(host)).collect();
-            unroutable(&published, sockets, true).into_iter().map(|found| found.reason).collect()
+            find_unroutable(&published, sockets, true).into_iter().map(|found| found.reason).collect()
         };
         assert_eq!(why(&["127.0.0.1", "localhost", "::1"], &loopback), []);
         assert_eq!(why(&["127.0.0.1"], &any), [UnroutableReason::Loopback]);
@@ -366,18 +366,21 @@ mod tests {
         assert_eq!(why(&["4f8c21d09ab3", "deadbeefcafe", "h"], &any), [UnroutableReason::Container]);
         assert_eq!(why(&["10.0.0.1", "host.example", "2001:db8::7"], &any), []);
         assert_eq!(why(&["0.0.0.0", "0.0.0.0"], &any).len(), 1, "once for each host");
-        let own = [endpoint(this_machine())];
-        assert!(unroutable(&own, &any, true).iter().all(|found| found.reason == UnroutableReason::Container));
-        assert_eq!(unroutable(&own, &any, false).len(), 1);
-        assert_eq!(unroutable(&own, &loopback, false).len(), usize::from(is_container(this_machine())));
-        assert!(unroutable(&[endpoint("::")], &any, true)[0].to_string().contains("any address"));
+        let own = [endpoint(this_host_name())];
+        let is_container = |found: UnroutableHost| found.reason == UnroutableReason::Container;
+        assert!(find_unroutable(&own, &any, true).into_iter().all(is_container));
+        assert_eq!(find_unroutable(&own, &any, false).len(), 1);
+        let expected = usize::from(is_container_id(this_host_name()));
+        assert_eq!(find_unroutable(&own, &loopback, false).len(), expected);
+        let wildcard = &find_unroutable(&[endpoint("::")], &any, true)[0];
+        assert!(wildcard.to_string().contains("unspecified address"));
     }
 
     #[test]
     fn address_of_this_machine_is_not_unspecified() {
         let context = PublishContext::of_process();
         for ipv6 in [false, true] {
-            if let Some(address) = (context.address)(ipv6) {
+            if let Some(address) = (context.own_address)(ipv6) {
                 assert!(!address.is_unspecified() && address.is_ipv6() == ipv6);
             }
         }

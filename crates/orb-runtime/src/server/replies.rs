@@ -3,15 +3,15 @@
 use giop_proto::ServeToken;
 
 use crate::connection::{LockedState, SharedConnection};
-use crate::runtime::backpressure::MIN_LARGE_REPLY_SIZE;
+use crate::runtime::backpressure::MIN_LARGE_REPLY_BYTES;
 use crate::servant::Outcome;
 use crate::servant::reply::ReplyBuffer;
 use crate::server::driver::Driver;
 use crate::trace::{self, Direction};
 
 impl Driver {
-    /// Queues a reply. It is written when all messages of the last read are processed, or when enough bytes
-    /// are queued.
+    /// Queues the reply of a request. If the request has no reply, marks the request as finished. The reply
+    /// is written when all messages of the last read have been processed, or when enough bytes are queued.
     pub(crate) fn queue_reply<'a>(
         &mut self,
         link: &'a SharedConnection,
@@ -25,10 +25,10 @@ impl Driver {
         if encoder.is_empty() {
             state.machine.request(token).finish();
         } else {
-            if trace::wire_enabled() {
-                trace::wire(Direction::Out, link.peer(), "", encoder.head(), encoder.len());
+            if trace::is_wire_log_enabled() {
+                trace::log_message(Direction::Out, link.peer(), "", encoder.head(), encoder.len());
             }
-            if encoder.len() >= MIN_LARGE_REPLY_SIZE {
+            if encoder.len() >= MIN_LARGE_REPLY_BYTES {
                 return self.queue_large_reply(link, state, token, encoder);
             }
             state.machine.request(token).send_reply(&mut encoder);
@@ -40,7 +40,8 @@ impl Driver {
         state
     }
 
-    /// Queues a large reply, which counts against the reply memory of all connections.
+    /// Queues a large reply. If the queued replies of all connections fill the ORB's memory pool, frees
+    /// memory first. If this fails, queues an exception instead.
     fn queue_large_reply<'a>(
         &mut self,
         link: &'a SharedConnection,
@@ -62,7 +63,7 @@ impl Driver {
             (state, _) = link.flush(state);
         }
         if self.orb.pool.is_crowded() {
-            // The memory of encoders is not counted, so that this encoder must be freed.
+            // The pool does not count the memory of encoders that are kept for reuse. Free this large one.
             drop(encoder);
             self.orb.hold_requests_if_crowded();
         } else {
@@ -73,6 +74,7 @@ impl Driver {
         state
     }
 
+    /// Marks the requests in `self.finished` as finished, and queues the replies in `self.outcomes`.
     pub(crate) fn queue_replies<'a>(
         &mut self,
         link: &'a SharedConnection,

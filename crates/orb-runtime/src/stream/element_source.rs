@@ -1,4 +1,4 @@
-//! Sources of `@stream` results, whose bytes are read, or whose values are encoded, while the reply is sent.
+//! The sources of results with the annotation `@stream`. They are read or encoded while the reply is sent.
 
 use std::fmt;
 use std::pin::Pin;
@@ -20,18 +20,16 @@ const MAX_ITEMS_PER_POLL: u32 = 16 * 1024;
 /// The source of a `@stream` result whose elements are not bytes, numbers or characters.
 ///
 /// Elements are taken and encoded one by one while the reply is sent, as fast as the connection accepts data.
-/// Memory use does not depend on their number. The number of elements must be known in advance, because it
-/// precedes them in the message. If it is unknown, the servant can collect the elements first: a `Vec`
-/// converts into a source.
+/// The number of elements must be known in advance, because it precedes them in the message. If it is
+/// unknown, the servant can collect the elements first: a `Vec` converts into a source.
 ///
-/// * A GIOP 1.2 client receives a reply of more than 64 KiB in fragments. Other replies of the connection may
-///   be sent between them. For older clients, the whole reply is encoded before it is sent.
-/// * If the stream fails or panics, or ends early, before the first fragment is sent, the client receives an
-///   exception: the stream's error if it is a [`SystemException`], else UNKNOWN, COMPLETED_MAYBE. Later, no
-///   exception can be sent. The connection is closed, and the client receives COMM_FAILURE, COMPLETED_MAYBE.
+/// * A GIOP 1.2 client receives a reply of more than 64 KiB in fragments, between which other replies may be
+///   sent. Memory use does not depend on the number of elements. Older clients receive whole replies.
+/// * If the stream fails, panics or ends early before the first fragment is sent, the client receives an
+///   exception: the stream's error if it is a [`SystemException`], else UNKNOWN, COMPLETED_MAYBE.
+/// * If the stream fails later, the connection is closed. The client gets COMM_FAILURE, COMPLETED_MAYBE.
 /// * If the client cancels the call, or its connection ends, the stream is dropped.
-/// * While the client does not read, the stream is not polled. After `Limits::write_timeout`, the connection
-///   is closed.
+/// * While the client does not read, the stream is not polled. `Limits::write_timeout` ends the connection.
 /// * A caller in the same process takes the elements directly from the stream.
 ///
 /// ```
@@ -50,7 +48,7 @@ pub struct ItemSource<T> {
 }
 
 impl<T: Send + 'static> ItemSource<T> {
-    /// Creates a source of the first `len` items of a stream. The stream must have at least as many.
+    /// Creates a source of the first `len` items of a stream. The stream must yield at least `len` items.
     pub fn stream<S, E>(len: u64, stream: S) -> Self
     where
         S: Stream<Item = Result<T, E>> + Send + 'static,
@@ -59,7 +57,7 @@ impl<T: Send + 'static> ItemSource<T> {
         Self { len, returned: 0, items: Box::pin(stream.map_err(Into::into)) }
     }
 
-    /// Creates a source of the items of an iterator, taken as fast as the connection accepts data.
+    /// Creates a source of the items of an iterator. They are taken as fast as the connection accepts data.
     pub fn iter<I>(items: I) -> Self
     where
         I: IntoIterator<Item = T>,
@@ -144,7 +142,7 @@ fn payload_exception(error: SourceError) -> SystemException {
     }
 }
 
-/// A source of a `@stream` result that is encoded in parts.
+/// A source of a `@stream` result that is encoded part by part.
 pub(crate) trait EncodeParts: Send {
     /// Encodes the element count and the padding before the elements.
     fn begin(&self, e: &mut Encoder) -> Result<(), SystemException>;
@@ -152,7 +150,7 @@ pub(crate) trait EncodeParts: Send {
     /// Encodes the next element or chunk. Returns `false` after the last one.
     fn poll_part(&mut self, cx: &mut Context<'_>, e: &mut Encoder) -> Poll<Result<bool, SystemException>>;
 
-    /// Encodes elements up to the position `until`. Returns `true` after the last element.
+    /// Encodes parts until the encoder's position is at least `until`. Returns `true` after the last part.
     fn poll_encode(
         &mut self,
         cx: &mut Context<'_>,
@@ -187,7 +185,7 @@ impl<T: CdrEncode + Send + 'static> EncodeParts for ItemSource<T> {
 }
 
 impl Payload {
-    pub(crate) fn poll_result(
+    pub(crate) fn poll_result_chunk(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, SystemException>>> {
@@ -203,21 +201,21 @@ impl EncodeParts for Payload {
 
     #[inline]
     fn poll_part(&mut self, cx: &mut Context<'_>, e: &mut Encoder) -> Poll<Result<bool, SystemException>> {
-        let Some(chunk) = ready!(self.poll_result(cx)?) else { return Poll::Ready(Ok(false)) };
+        let Some(chunk) = ready!(self.poll_result_chunk(cx)?) else { return Poll::Ready(Ok(false)) };
         e.put_shared(chunk);
         Poll::Ready(Ok(true))
     }
 }
 
-/// The `@stream` result of an operation, in any of its source types.
-pub struct LastResult(pub(crate) ResultContent);
+/// The `@stream` result of an operation: a source of any type.
+pub struct StreamedResult(pub(crate) ResultContent);
 
 pub(crate) enum ResultContent {
     Bytes(Bytes, ElementLayout),
     Source(Box<dyn EncodeParts>),
 }
 
-impl LastResult {
+impl StreamedResult {
     fn of(bytes: ByteSource, layout: ElementLayout) -> Self {
         Self(match bytes.into_content() {
             SourceContent::Bytes(bytes) => ResultContent::Bytes(bytes, layout),
@@ -229,26 +227,26 @@ impl LastResult {
     }
 }
 
-impl From<ByteSource> for LastResult {
+impl From<ByteSource> for StreamedResult {
     fn from(bytes: ByteSource) -> Self {
         Self::of(bytes, ElementLayout::BYTE)
     }
 }
 
-impl<T: Element> From<SeqSource<T>> for LastResult {
+impl<T: Element> From<SeqSource<T>> for StreamedResult {
     fn from(source: SeqSource<T>) -> Self {
         Self::of(source.into(), ElementLayout::of::<T>())
     }
 }
 
-impl<T: CdrEncode + Send + 'static> From<ItemSource<T>> for LastResult {
+impl<T: CdrEncode + Send + 'static> From<ItemSource<T>> for StreamedResult {
     fn from(source: ItemSource<T>) -> Self {
         Self(ResultContent::Source(Box::new(source)))
     }
 }
 
-impl fmt::Debug for LastResult {
+impl fmt::Debug for StreamedResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LastResult").finish_non_exhaustive()
+        f.debug_struct("StreamedResult").finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! The sources of `@stream` arguments and results: bytes in memory, or an input from which they are read.
+//! The sources of arguments and results with the annotation `@stream`: values in memory, or inputs.
 
 mod element_source;
 mod payload;
@@ -15,32 +15,32 @@ use giop_codec::cdr::Seq;
 use tokio::io::AsyncRead;
 
 pub(crate) use element_source::{EncodeParts, ResultContent};
-pub use element_source::{ItemSource, LastResult};
+pub use element_source::{ItemSource, StreamedResult};
 pub(crate) use payload::{MAX_KEPT_BYTES, Payload, SourceError};
 pub(crate) use seq::{ArgumentContent, ElementLayout};
-pub use seq::{LastArgument, SeqSource};
+pub use seq::{SeqSource, StreamedArgument};
 
-use crate::stream::reader::{Feed, FileFeed, ItemFeed, ReaderFeed};
+use crate::stream::reader::{FileInput, Input, ReaderInput, StreamInput};
 
 /// The maximum number of bytes that are taken from a source at a time.
-pub(crate) const MAX_CHUNK: usize = 256 * 1024;
+pub(crate) const MAX_CHUNK_BYTES: usize = 256 * 1024;
 
-/// The bytes of a `@stream` argument or result: in memory, or an input of known length.
+/// The bytes of a `@stream` argument or result, in memory or read from an input of known length.
 ///
-/// * Values in memory convert to a `ByteSource` and are sent without a copy: `Bytes`, `Vec<u8>`,
-///   `&'static [u8]`, `String`.
+/// * `Bytes`, `Vec<u8>`, `&'static [u8]` and `String` convert to a `ByteSource`, and are sent without a copy.
 /// * A [file](Self::file), a [reader](Self::reader) or a [stream](Self::stream) is read while it is sent, as
 ///   fast as the socket accepts data. A call needs about 1 MiB of memory, independent of the length.
 ///
 /// The following rules apply to arguments that are read from an input.
 ///
 /// **Connection.** The call uses an idle or new connection exclusively. Other calls of the reference run
-/// concurrently and may overtake it. The server receives an ordinary request of known length. A length of 4
-/// GiB or more, the maximum of GIOP messages, is rejected with IMP_LIMIT, COMPLETED_NO.
+/// concurrently and may overtake it. The server receives an ordinary request of known length. GIOP messages
+/// are shorter than 4 GiB. A longer input is rejected with IMP_LIMIT, COMPLETED_NO.
 ///
-/// **Repetition.** An input can be read only once. After more than 256 KiB were taken from it, the call is
-/// never repeated, and fails with the actual completion status. Before a longer input is read, a reference
-/// that was not used yet locates its object (LocateRequest), so that forwards are followed first.
+/// **Repetition.** An input can be read only once, and at most 256 KiB or 64 chunks of it are kept in memory.
+/// When more was taken from it, the call is never repeated, and fails with the actual completion status.
+/// Before an input of more than 256 KiB is read, a reference that has not been used yet sends a
+/// LocateRequest, so that it follows forwards to other servers first.
 ///
 /// **Errors and timeouts.**
 ///
@@ -48,14 +48,14 @@ pub(crate) const MAX_CHUNK: usize = 256 * 1024;
 ///   if nothing had been sent, else COMPLETED_MAYBE. The connection is closed.
 /// * If the servant raises an exception before it has received all bytes, the call fails with this exception
 ///   at once, and the connection is closed.
-/// * If the servant returns a result before it has received all bytes, the call first sends the remaining
-///   bytes, which the servant may still read, until its deadline or the end of the connection.
+/// * If the servant returns a result before it has received all bytes, the call still sends the remaining
+///   bytes, because the servant may read them. The call ends at its deadline or at the end of the connection.
 /// * A slow input is limited by the deadline of the call and by the server's timeout for messages. A zorb
 ///   server allows `Limits::message_timeout` plus the time for the message's length at
 ///   `Limits::min_message_rate`. A server that does not read is limited by `Limits::write_timeout`.
 /// * A oneway call completes when the operating system has accepted all bytes.
 ///
-/// In a call within this process, the servant takes the chunks, and an error, directly from the input.
+/// In a call within this process, the servant reads the chunks, or an error, directly from the input.
 ///
 /// ```
 /// # use orb_runtime::ByteSource;
@@ -83,7 +83,7 @@ pub(crate) enum SourceContent {
 impl ByteSource {
     /// Creates a source of the next `len` bytes of a reader. Further bytes are not read.
     pub fn reader(len: u64, reader: impl AsyncRead + Send + 'static) -> Self {
-        Self::feed(len, ReaderFeed::new(reader))
+        Self::from_input(len, ReaderInput::new(reader))
     }
 
     /// Creates a source of the items of a stream, which must have `len` bytes in total. Items of at least 4
@@ -93,7 +93,7 @@ impl ByteSource {
         S: Stream<Item = Result<Bytes, E>> + Send + 'static,
         E: Into<Box<dyn std::error::Error + Send + Sync>> + 'static,
     {
-        Self::feed(len, ItemFeed::new(stream))
+        Self::from_input(len, StreamInput::new(stream))
     }
 
     /// Creates a source of a file with its current length. Bytes that are appended later are not read.
@@ -104,22 +104,22 @@ impl ByteSource {
     /// # Cancel safety
     /// Dropping the future has no effect.
     pub async fn file(path: impl AsRef<Path>) -> io::Result<Self> {
-        Self::opened(tokio::fs::File::open(path).await?).await
+        Self::open_file(tokio::fs::File::open(path).await?).await
     }
 
     /// Creates a source of an open file, from its current position to its end.
     ///
     /// # Errors
     /// The file is not a regular file, or its length cannot be determined.
-    pub async fn opened(mut file: tokio::fs::File) -> io::Result<Self> {
+    pub async fn open_file(mut file: tokio::fs::File) -> io::Result<Self> {
         let metadata = file.metadata().await?;
         if !metadata.is_file() {
-            let text = "it is not a regular file of known length: use `ByteSource::reader` with a length";
+            let text = "the length of the file is unknown, because it is not a regular file: use `ByteSource::reader`";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         let at = crate::stream::reader::position(&mut file).await?;
         let len = metadata.len().saturating_sub(at);
-        Ok(Self::feed(len, FileFeed::new(file.into_std().await)))
+        Ok(Self::from_input(len, FileInput::new(file.into_std().await)))
     }
 
     /// Returns the length in bytes.
@@ -137,8 +137,8 @@ impl ByteSource {
         self.len() == 0
     }
 
-    fn feed(len: u64, feed: impl Feed + 'static) -> Self {
-        Self(Source::Payload(Mutex::new(Payload::new(len, Box::new(feed)))))
+    fn from_input(len: u64, input: impl Input + 'static) -> Self {
+        Self(Source::Payload(Mutex::new(Payload::new(len, Box::new(input)))))
     }
 
     pub(crate) fn into_content(self) -> SourceContent {

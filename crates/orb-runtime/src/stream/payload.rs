@@ -1,4 +1,5 @@
-//! The reading state of a source. It is read in chunks. While its first bytes are kept, it can be restarted.
+//! The payload of a `@stream` argument or result that is read from an input, chunk by chunk. As long as all
+//! chunks that were read are kept, the payload can be restarted.
 
 use std::fmt;
 use std::task::{Context, Poll, ready};
@@ -6,12 +7,12 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use giop_codec::exception::{CompletionStatus, SystemException};
 
-use crate::stream::MAX_CHUNK;
-use crate::stream::reader::{BoxError, Feed};
+use crate::stream::MAX_CHUNK_BYTES;
+use crate::stream::reader::{BoxError, Input};
 use crate::stream::seq::ElementLayout;
 
 /// The maximum number of bytes that are kept for another attempt of the call.
-pub(crate) const MAX_KEPT_BYTES: u64 = MAX_CHUNK as u64;
+pub(crate) const MAX_KEPT_BYTES: u64 = MAX_CHUNK_BYTES as u64;
 const MAX_KEPT_CHUNKS: usize = 64;
 /// The maximum number of empty stream items that are skipped before the task yields.
 const MAX_EMPTY_ITEMS: usize = 64;
@@ -19,18 +20,20 @@ const MAX_EMPTY_ITEMS: usize = 64;
 pub(crate) struct Payload {
     len: u64,
     layout: ElementLayout,
+    /// The number of bytes received from the input.
     received: u64,
-    feed: Box<dyn Feed>,
+    input: Box<dyn Input>,
     /// The rest of an item that is too long for one chunk.
     rest: Bytes,
-    /// The first chunks, while all returned chunks are kept for another attempt.
+    /// All chunks that were returned, for another attempt of the call. `None` once they are no longer kept.
     kept: Option<Vec<Bytes>>,
     /// The index of the next kept chunk to be returned in this attempt.
     next_kept: usize,
+    /// The number of bytes returned in this attempt.
     returned: u64,
 }
 
-/// The reason why a source is incomplete.
+/// The reason why the bytes of a source cannot be sent.
 #[derive(Debug)]
 pub(crate) enum SourceError {
     Failed(BoxError),
@@ -39,12 +42,12 @@ pub(crate) enum SourceError {
 }
 
 impl Payload {
-    pub(crate) fn new(len: u64, feed: Box<dyn Feed>) -> Self {
+    pub(crate) fn new(len: u64, input: Box<dyn Input>) -> Self {
         Self {
             len,
             layout: ElementLayout::BYTE,
             received: 0,
-            feed,
+            input,
             rest: Bytes::new(),
             kept: Some(Vec::new()),
             next_kept: 0,
@@ -68,7 +71,7 @@ impl Payload {
         self.returned
     }
 
-    /// Restarts from the first byte. Returns `false` if the first bytes are not kept any more.
+    /// Restarts from the first byte. Returns `false` if the first bytes are no longer kept.
     pub(crate) fn rewind(&mut self) -> bool {
         if self.kept.is_some() {
             (self.next_kept, self.returned) = (0, 0);
@@ -79,12 +82,12 @@ impl Payload {
     /// Drops the kept chunks, because the source will not be restarted.
     pub(crate) fn drop_kept_chunks(&mut self) {
         if let Some(kept) = self.kept.take() {
-            // Otherwise kept chunks that have not been returned in this attempt would be lost.
+            // Kept chunks that have not been returned in this attempt would be lost.
             debug_assert_eq!(self.next_kept, kept.len());
         }
     }
 
-    /// Returns the next chunk, which is not empty, or `None` after the last one.
+    /// Returns the next chunk, or `None` after the last one. Chunks are never empty.
     pub(crate) fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, SourceError>>> {
         if let Some(again) = self.kept.as_ref().and_then(|kept| kept.get(self.next_kept)) {
             self.next_kept += 1;
@@ -100,17 +103,17 @@ impl Payload {
                 Err(error) => return Poll::Ready(Some(Err(error))),
             }
         }
-        let chunk = self.rest.split_to(self.rest.len().min(MAX_CHUNK));
+        let chunk = self.rest.split_to(self.rest.len().min(MAX_CHUNK_BYTES));
         self.returned += chunk.len() as u64;
         self.keep(&chunk);
         Poll::Ready(Some(Ok(chunk)))
     }
 
-    /// Returns the next item of the feed. Checks the length.
+    /// Returns the next non-empty item of the input. Fails if the input has more or fewer than `len` bytes.
     fn poll_item(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, SourceError>> {
         for _ in 0..MAX_EMPTY_ITEMS {
             let (len, left) = (self.len, self.len - self.received);
-            let item = match ready!(self.feed.poll_chunk(cx, left)) {
+            let item = match ready!(self.input.poll_chunk(cx, left)) {
                 Some(Ok(item)) => item,
                 Some(Err(error)) => return Poll::Ready(Err(SourceError::Failed(error))),
                 None => return Poll::Ready(Err(SourceError::Short { len, received: self.received })),

@@ -1,4 +1,4 @@
-//! Feeds: the inputs from which sources read bytes.
+//! The inputs from which sources of `@stream` arguments and results read bytes.
 
 use std::future::Future;
 use std::io::{self, Read};
@@ -11,34 +11,34 @@ use tokio::io::{AsyncRead, AsyncSeek};
 use tokio::task::JoinHandle;
 use tokio_util::io::poll_read_buf;
 
-use crate::stream::MAX_CHUNK;
+use crate::stream::MAX_CHUNK_BYTES;
 
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 const MAX_READS_PER_CHUNK: usize = 64;
-/// The minimum free memory of a buffer into which is read, in bytes, unless fewer bytes are left.
+/// The minimum free memory of the buffer before a read, unless fewer bytes are left to be read.
 const MIN_FREE_BYTES: usize = 8 * 1024;
 
-pub(crate) trait Feed: Send {
-    /// Returns the next bytes, or `None` at the end: at most `left`, which the source still needs, and
-    /// [`MAX_CHUNK`]. Only the items of a stream may be longer.
+pub(crate) trait Input: Send {
+    /// Returns the next bytes, or `None` at the end. The source still needs `left` bytes. The result has at
+    /// most `left` and at most [`MAX_CHUNK_BYTES`] bytes, unless it is an item of a stream.
     fn poll_chunk(&mut self, cx: &mut Context<'_>, left: u64) -> Poll<Option<Result<Bytes, BoxError>>>;
 }
 
 fn chunk_len(left: u64) -> usize {
-    usize::try_from(left).unwrap_or(usize::MAX).min(MAX_CHUNK)
+    usize::try_from(left).unwrap_or(usize::MAX).min(MAX_CHUNK_BYTES)
 }
 
-pub(crate) struct ReaderFeed<R> {
+pub(crate) struct ReaderInput<R> {
     reader: Pin<Box<R>>,
     buffer: BytesMut,
     /// The previous buffer. It can be reused when its bytes have been sent.
     spare_buffer: BytesMut,
-    /// The end (`Some(None)`) or an error of the reader, while bytes before it have not been returned.
+    /// `Some(None)` after the reader has ended. After it has failed, the error until it has been returned.
     end: Option<Option<io::Error>>,
 }
 
-impl<R> ReaderFeed<R> {
+impl<R> ReaderInput<R> {
     pub(crate) fn new(reader: R) -> Self {
         Self { reader: Box::pin(reader), buffer: BytesMut::new(), spare_buffer: BytesMut::new(), end: None }
     }
@@ -50,13 +50,13 @@ impl<R> ReaderFeed<R> {
         }
         if !self.buffer.try_reclaim(want) {
             std::mem::swap(&mut self.buffer, &mut self.spare_buffer);
-            // The bytes of this buffer have usually been sent, so that `reserve` does not allocate.
+            // The bytes of this buffer have usually been sent. If so, `reserve` does not allocate.
             self.buffer.reserve(want);
         }
     }
 }
 
-impl<R: AsyncRead + Send> Feed for ReaderFeed<R> {
+impl<R: AsyncRead + Send> Input for ReaderInput<R> {
     fn poll_chunk(&mut self, cx: &mut Context<'_>, left: u64) -> Poll<Option<Result<Bytes, BoxError>>> {
         let want = chunk_len(left);
         self.reserve_memory(want);
@@ -81,17 +81,17 @@ impl<R: AsyncRead + Send> Feed for ReaderFeed<R> {
     }
 }
 
-pub(crate) struct ItemFeed<S> {
+pub(crate) struct StreamInput<S> {
     stream: Pin<Box<S>>,
 }
 
-impl<S> ItemFeed<S> {
+impl<S> StreamInput<S> {
     pub(crate) fn new(stream: S) -> Self {
         Self { stream: Box::pin(stream) }
     }
 }
 
-impl<S, E> Feed for ItemFeed<S>
+impl<S, E> Input for StreamInput<S>
 where
     S: Stream<Item = Result<Bytes, E>> + Send,
     E: Into<BoxError>,
@@ -101,13 +101,13 @@ where
     }
 }
 
-/// A feed that reads a file on tokio's blocking threads, one chunk in advance.
-pub(crate) struct FileFeed {
+/// A file, which is read on tokio's blocking threads, one chunk in advance.
+pub(crate) struct FileInput {
     file: Option<std::fs::File>,
     reading: Option<JoinHandle<(std::fs::File, io::Result<Vec<u8>>)>>,
 }
 
-impl FileFeed {
+impl FileInput {
     pub(crate) fn new(file: std::fs::File) -> Self {
         Self { file: Some(file), reading: None }
     }
@@ -124,7 +124,7 @@ impl FileFeed {
     }
 }
 
-impl Feed for FileFeed {
+impl Input for FileInput {
     fn poll_chunk(&mut self, cx: &mut Context<'_>, left: u64) -> Poll<Option<Result<Bytes, BoxError>>> {
         self.start(chunk_len(left));
         let Some(reading) = &mut self.reading else { return Poll::Ready(None) };
@@ -136,7 +136,7 @@ impl Feed for FileFeed {
                 bytes
             }
             Ok((_, Err(error))) => return Poll::Ready(Some(Err(error.into()))),
-            // The runtime was shut down.
+            // The runtime was shut down before the read started.
             Err(error) => return Poll::Ready(Some(Err(error.into()))),
         };
         let left = left.saturating_sub(bytes.len() as u64);
@@ -164,8 +164,8 @@ mod tests {
 
     use super::*;
 
-    fn next(feed: &mut impl Feed, left: u64) -> Poll<Option<Result<Bytes, BoxError>>> {
-        feed.poll_chunk(&mut Context::from_waker(Waker::noop()), left)
+    fn next(input: &mut impl Input, left: u64) -> Poll<Option<Result<Bytes, BoxError>>> {
+        input.poll_chunk(&mut Context::from_waker(Waker::noop()), left)
     }
 
     fn bytes(polled: Poll<Option<Result<Bytes, BoxError>>>) -> Bytes {
@@ -177,12 +177,12 @@ mod tests {
 
     #[test]
     fn two_buffers_alternate_while_the_last_chunk_is_held() {
-        let mut feed = ReaderFeed::new(tokio::io::repeat(7));
+        let mut input = ReaderInput::new(tokio::io::repeat(7));
         let mut addresses = Vec::new();
         let mut held = Bytes::new();
         for _ in 0..20 {
-            held = bytes(next(&mut feed, 1 << 30));
-            assert_eq!(held.len(), MAX_CHUNK);
+            held = bytes(next(&mut input, 1 << 30));
+            assert_eq!(held.len(), MAX_CHUNK_BYTES);
             if !addresses.contains(&held.as_ptr()) {
                 addresses.push(held.as_ptr());
             }
@@ -194,29 +194,29 @@ mod tests {
     #[test]
     fn available_bytes_are_returned_before_an_error() {
         let (mut near, far) = tokio::io::duplex(100);
-        let mut feed = ReaderFeed::new(far);
-        assert!(next(&mut feed, 1000).is_pending());
+        let mut input = ReaderInput::new(far);
+        assert!(next(&mut input, 1000).is_pending());
         let write = std::pin::pin!(tokio::io::AsyncWriteExt::write_all(&mut near, b"some"));
         assert!(write.poll(&mut Context::from_waker(Waker::noop())).is_ready());
-        assert_eq!(bytes(next(&mut feed, 1000)), "some");
-        assert!(next(&mut feed, 1000).is_pending());
+        assert_eq!(bytes(next(&mut input, 1000)), "some");
+        assert!(next(&mut input, 1000).is_pending());
 
         let failing = tokio_util::io::StreamReader::new(futures_util::stream::iter([
             Ok(Bytes::from_static(b"good")),
             Err(io::Error::from(io::ErrorKind::BrokenPipe)),
         ]));
-        let mut feed = ReaderFeed::new(failing);
-        assert_eq!(bytes(next(&mut feed, 1000)), "good");
-        assert!(matches!(next(&mut feed, 996), Poll::Ready(Some(Err(_)))));
-        assert!(matches!(next(&mut feed, 996), Poll::Ready(None)));
+        let mut input = ReaderInput::new(failing);
+        assert_eq!(bytes(next(&mut input, 1000)), "good");
+        assert!(matches!(next(&mut input, 996), Poll::Ready(Some(Err(_)))));
+        assert!(matches!(next(&mut input, 996), Poll::Ready(None)));
     }
 
     #[test]
     fn reader_feed_reads_at_most_the_bytes_that_are_left() {
-        let mut feed = ReaderFeed::new(tokio::io::repeat(7).take(1000));
-        assert_eq!(bytes(next(&mut feed, 10)).len(), 10);
-        assert_eq!(bytes(next(&mut feed, 900)).len(), 900);
-        assert_eq!(bytes(next(&mut feed, 1_000_000)).len(), 90);
-        assert!(matches!(next(&mut feed, 1_000_000), Poll::Ready(None)));
+        let mut input = ReaderInput::new(tokio::io::repeat(7).take(1000));
+        assert_eq!(bytes(next(&mut input, 10)).len(), 10);
+        assert_eq!(bytes(next(&mut input, 900)).len(), 900);
+        assert_eq!(bytes(next(&mut input, 1_000_000)).len(), 90);
+        assert!(matches!(next(&mut input, 1_000_000), Poll::Ready(None)));
     }
 }

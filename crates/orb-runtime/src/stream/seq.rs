@@ -1,4 +1,4 @@
-//! Sources of `@stream` arguments and results whose elements are numbers or characters.
+//! The sources of arguments and results with the annotation `@stream` that contain numbers or characters.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,8 +11,7 @@ use giop_codec::cdr::{Element, Encoder, FixedLayout, Seq};
 use crate::stream::payload::Payload;
 use crate::stream::{ByteSource, SourceContent};
 
-/// The elements of a `@stream` argument or result, which are numbers or characters: in memory, or a stream of
-/// chunks.
+/// The numbers or characters of a `@stream` argument or result, in memory or from a stream of chunks.
 ///
 /// The rules of [`ByteSource`] for connections, repetition, errors and limits apply. Values in memory convert
 /// to a `SeqSource` and are sent without a copy. A [stream](Self::stream) is polled as fast as the socket
@@ -45,7 +44,7 @@ impl<T: Element> SeqSource<T> {
         Self::of(ByteSource::stream(bytes, stream.map_ok(|items| Bytes::from(items.into()))))
     }
 
-    /// Creates a source from bytes in native byte order, if their number is a multiple of the element size.
+    /// Creates a source from bytes in native byte order, or returns `None` if they end inside an element.
     #[must_use]
     pub fn from_bytes(bytes: ByteSource) -> Option<Self> {
         bytes.len().is_multiple_of(size_of::<T>() as u64).then(|| Self::of(bytes))
@@ -141,14 +140,14 @@ impl ElementLayout {
     }
 }
 
-/// The `@stream` argument of a call, in any of its source types.
+/// The `@stream` argument of a call: a source of any type.
 #[derive(Debug)]
-pub struct LastArgument {
+pub struct StreamedArgument {
     bytes: ByteSource,
     layout: ElementLayout,
 }
 
-impl LastArgument {
+impl StreamedArgument {
     pub(crate) fn into_content(self) -> ArgumentContent {
         match self.bytes.into_content() {
             SourceContent::Bytes(bytes) => ArgumentContent::Bytes(bytes, self.layout),
@@ -162,13 +161,13 @@ pub(crate) enum ArgumentContent {
     Payload(Payload),
 }
 
-impl From<ByteSource> for LastArgument {
+impl From<ByteSource> for StreamedArgument {
     fn from(bytes: ByteSource) -> Self {
         Self { bytes, layout: ElementLayout::BYTE }
     }
 }
 
-impl<T: Element> From<SeqSource<T>> for LastArgument {
+impl<T: Element> From<SeqSource<T>> for StreamedArgument {
     fn from(source: SeqSource<T>) -> Self {
         Self { bytes: source.bytes, layout: ElementLayout::of::<T>() }
     }

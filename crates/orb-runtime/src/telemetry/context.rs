@@ -7,11 +7,11 @@ use giop_codec::cdr::{CdrEncode, Encoder};
 use giop_codec::giop::{ContextId, ServiceContext, ServiceContexts};
 use giop_codec::{DecodeError, EncodeError};
 
-/// The maximum length of an accepted `tracestate`, in bytes. W3C Trace Context requires only this length.
+/// The maximum length of an accepted `tracestate`, in bytes. W3C Trace Context requires support for no more.
 const MAX_STATE_LEN: usize = 512;
 const TRACEPARENT_LEN: usize = 55;
 
-/// The trace of a call, and the span of the caller: `traceparent` and `tracestate` of W3C Trace Context.
+/// The trace of a call, and the caller's span in it: the `traceparent` and `tracestate` of W3C Trace Context.
 ///
 /// It is sent in the service context [`ContextId::ZORB_TRACE`]. Cloning does not allocate.
 ///
@@ -31,7 +31,7 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// Creates the context of a span. Returns `None` if one of the ids is zero, which is invalid.
+    /// Creates the context of a span. Returns `None` if an id is zero, which is invalid.
     #[must_use]
     pub fn new(trace_id: [u8; 16], span_id: [u8; 8], sampled: bool) -> Option<Self> {
         let (trace, span) = (u128::from_be_bytes(trace_id), u64::from_be_bytes(span_id));
@@ -45,22 +45,23 @@ impl TraceContext {
     #[must_use]
     pub fn parse(traceparent: &str, tracestate: &str) -> Option<Self> {
         let (parent, rest) = traceparent.as_bytes().split_at_checked(TRACEPARENT_LEN)?;
-        let version = hex(parent.get(..2)?)?;
-        let ends = if version == 0 { rest.is_empty() } else { rest.first().is_none_or(|next| *next == b'-') };
-        let dashes = [2, 35, 52].iter().all(|at| parent.get(*at) == Some(&b'-'));
-        if version == 0xff || !ends || !dashes {
+        let version = parse_hex(parent.get(..2)?)?;
+        let next = rest.first();
+        let is_rest_valid = next.is_none() || version > 0 && next == Some(&b'-');
+        let has_dashes = [2, 35, 52].iter().all(|at| parent.get(*at) == Some(&b'-'));
+        if version == 0xff || !is_rest_valid || !has_dashes {
             return None;
         }
-        let (trace, span) = (hex(parent.get(3..35)?)?, hex(parent.get(36..52)?)?);
-        let flags = hex(parent.get(53..55)?)?;
-        // Unknown flags are removed.
+        let (trace, span) = (parse_hex(parent.get(3..35)?)?, parse_hex(parent.get(36..52)?)?);
+        let flags = parse_hex(parent.get(53..55)?)?;
+        // Flags other than "sampled" are removed.
         let context =
             Self::new(trace.to_be_bytes(), u64::try_from(span).ok()?.to_be_bytes(), flags & 1 != 0)?;
         Some(context.with_state(tracestate))
     }
 
-    /// Replaces the `tracestate`. Removes it if the new one is empty, longer than 512 bytes, or contains
-    /// characters other than visible ASCII and spaces. Its syntax is not checked.
+    /// Replaces the `tracestate`. Removes it if the new one is empty, is longer than 512 bytes, or contains
+    /// characters other than visible ASCII characters and spaces. Does not check its syntax.
     #[must_use]
     pub fn with_state(mut self, tracestate: &str) -> Self {
         let is_visible = tracestate.bytes().all(|byte| (b' '..=b'~').contains(&byte));
@@ -75,7 +76,7 @@ impl TraceContext {
         self.trace.to_be_bytes()
     }
 
-    /// Returns the id of the calling span.
+    /// Returns the id of the caller's span.
     #[must_use]
     pub fn span_id(&self) -> [u8; 8] {
         self.span.to_be_bytes()
@@ -93,16 +94,16 @@ impl TraceContext {
         self.state.as_deref().unwrap_or_default()
     }
 
-    /// Returns the service context with this trace context, for
+    /// Returns a service context that contains this trace context, for
     /// [`Reference::with_context`](crate::Reference::with_context).
     ///
     /// # Errors
-    /// No errors are known.
+    /// The context cannot be encoded. No case in which this happens is known.
     pub fn to_service_context(&self) -> Result<ServiceContext, EncodeError> {
         ServiceContext::encapsulate(ContextId::ZORB_TRACE, self)
     }
 
-    /// Returns the valid trace context in the service contexts of a request, if there is one.
+    /// Returns the trace context in the service contexts of a request, or `None` if it is missing or invalid.
     #[must_use]
     pub fn from_contexts(contexts: &ServiceContexts<'_>) -> Option<Self> {
         if contexts.is_empty() {
@@ -115,15 +116,15 @@ impl TraceContext {
     fn read(contexts: &ServiceContexts<'_>) -> Result<Option<Self>, DecodeError> {
         let Some(context) = contexts.find(ContextId::ZORB_TRACE) else { return Ok(None) };
         let mut d = context.open()?;
-        let parent = d.read_str_ascii()?;
-        Ok(Self::parse(parent, d.read_str_ascii().unwrap_or_default()))
+        let parent = d.read_unconverted_str()?;
+        Ok(Self::parse(parent, d.read_unconverted_str().unwrap_or_default()))
     }
 
-    pub(crate) fn begin() -> Self {
+    pub(crate) fn begin_trace() -> Self {
         Self { trace: fastrand::u128(1..), span: fastrand::u64(1..), flags: 1, state: None }
     }
 
-    pub(crate) fn child(&self) -> Self {
+    pub(crate) fn child_span(&self) -> Self {
         Self { span: fastrand::u64(1..), ..self.clone() }
     }
 }
@@ -137,12 +138,12 @@ impl fmt::Display for TraceContext {
 
 impl CdrEncode for TraceContext {
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
-        e.put_ascii(&self.to_string())?;
-        e.put_ascii(self.tracestate())
+        e.put_unconverted_str(&self.to_string())?;
+        e.put_unconverted_str(self.tracestate())
     }
 }
 
-fn hex(digits: &[u8]) -> Option<u128> {
+fn parse_hex(digits: &[u8]) -> Option<u128> {
     let digit = |digit: &u8| match digit {
         b'0'..=b'9' => Some(digit - b'0'),
         b'a'..=b'f' => Some(digit - b'a' + 10),
@@ -214,9 +215,9 @@ mod tests {
 
     #[test]
     fn a_child_is_another_span_of_the_same_trace() {
-        let (begun, other) = (TraceContext::begin(), TraceContext::begin());
+        let (begun, other) = (TraceContext::begin_trace(), TraceContext::begin_trace());
         assert!(begun.trace_id() != other.trace_id() && begun.is_sampled());
-        let child = begun.child();
+        let child = begun.child_span();
         assert!(child.trace_id() == begun.trace_id() && child.span_id() != begun.span_id());
     }
 }

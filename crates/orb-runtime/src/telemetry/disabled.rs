@@ -1,4 +1,4 @@
-//! The replacement for `telemetry` without the feature `tracing`. It records nothing and takes no memory.
+//! Replaces the module `telemetry` if the feature `tracing` is disabled. It records nothing.
 
 use std::marker::PhantomData;
 
@@ -19,19 +19,19 @@ impl RequestSpan {
     }
 
     #[inline(always)]
-    pub(crate) fn results(&self) {}
+    pub(crate) fn record_results(&self) {}
 
     #[inline(always)]
-    pub(crate) fn user_exception(&self, _: &str) {}
+    pub(crate) fn record_user_exception(&self, _: &str) {}
 
     #[inline(always)]
-    pub(crate) fn system_exception(&self, _: &SystemException) {}
+    pub(crate) fn record_system_exception(&self, _: &SystemException) {}
 
     #[inline(always)]
-    pub(crate) fn local_exception(&self, _: &dyn std::fmt::Display) {}
+    pub(crate) fn record_local_exception(&self, _: &dyn std::fmt::Display) {}
 
     #[inline(always)]
-    pub(crate) fn count(&self) {}
+    pub(crate) fn count_call(&self) {}
 
     #[inline(always)]
     pub(crate) fn end(&mut self) {}

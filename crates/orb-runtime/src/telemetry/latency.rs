@@ -2,16 +2,16 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The binary logarithm of the number of buckets of an octave (a range of durations up to twice the lower
-/// bound). From the first microsecond on, the width of a bucket is at most an eighth of its lower bound.
+/// The binary logarithm of the number of buckets of an octave. The upper bound of an octave is twice its
+/// lower bound. Above one microsecond, the width of a bucket is at most an eighth of its lower bound.
 const LOG2_BUCKETS_PER_OCTAVE: usize = 3;
 const BUCKETS_PER_OCTAVE: usize = 1 << LOG2_BUCKETS_PER_OCTAVE;
 /// The unit of the bounds. Eight ticks are a microsecond, so that each power of two microseconds is a bound.
 const NANOS_PER_TICK: u64 = 125;
 const TICKS_PER_MICROSECOND: f64 = 8.0;
-/// The number of octaves above the first microsecond. The last bound is 2^27 us, which is 134 s.
+/// The number of octaves above one microsecond. The last bound is 2^27 us, which is 134 s.
 const OCTAVES: usize = 27;
-/// The number of buckets with an upper bound. A further bucket counts longer calls.
+/// The number of buckets that have an upper bound. One further bucket counts longer calls.
 pub(crate) const BUCKETS: usize = (OCTAVES + 1) * BUCKETS_PER_OCTAVE;
 
 /// The histogram of the latencies of many calls, 1.8 KiB in size.
@@ -45,7 +45,7 @@ impl Latencies {
             bucket.fetch_add(1, Ordering::Relaxed);
         }
         self.total_nanos.fetch_add(nanos, Ordering::Relaxed);
-        // The load usually avoids a write.
+        // The load usually makes the atomic write unnecessary.
         if nanos > self.longest_nanos.load(Ordering::Relaxed) {
             self.longest_nanos.fetch_max(nanos, Ordering::Relaxed);
         }
@@ -85,10 +85,11 @@ impl LatencyCounts {
         counts
     }
 
-    /// Returns the latency in microseconds that this part of the calls (0 to 1) did not exceed: the middle of
-    /// a bucket. From 1 us to 134 s, its error is at most a sixteenth.
-    pub(crate) fn quantile(&self, part: f64) -> Option<f64> {
-        let rank = self.total() as f64 * part;
+    /// Returns the latency in microseconds that a fraction (0 to 1) of the calls did not exceed, or `None`
+    /// without calls. The result is the middle of a bucket. From 1 us to 134 s, its error is at most a
+    /// sixteenth.
+    pub(crate) fn quantile(&self, fraction: f64) -> Option<f64> {
+        let rank = self.total() as f64 * fraction;
         let mut seen = 0;
         let found = self.0.iter().position(|count| {
             seen += count;
@@ -97,12 +98,13 @@ impl LatencyCounts {
         found.map(middle_us)
     }
 
-    pub(crate) fn nonempty(&self) -> impl Iterator<Item = (usize, u64)> {
+    /// Returns the index and the count of each bucket that is not empty.
+    pub(crate) fn nonempty_buckets(&self) -> impl Iterator<Item = (usize, u64)> {
         self.0.into_iter().enumerate().filter(|(_, count)| *count > 0)
     }
 
-    /// Returns the number of calls that took at most each power of two microseconds.
-    pub(crate) fn by_octave(&self) -> impl Iterator<Item = (f64, u64)> {
+    /// Returns each octave's upper bound in microseconds, and the number of calls that did not exceed it.
+    pub(crate) fn cumulative_by_octave(&self) -> impl Iterator<Item = (f64, u64)> {
         let mut seen = 0;
         let bounded = self.0.into_iter().take(BUCKETS).enumerate();
         let sums = bounded.map(move |(at, count)| {
@@ -110,7 +112,7 @@ impl LatencyCounts {
             (at, seen)
         });
         sums.filter(|(at, _)| at % BUCKETS_PER_OCTAVE == BUCKETS_PER_OCTAVE - 1)
-            .map(|(at, sum)| (bound_us(at), sum))
+            .map(|(at, sum)| (upper_bound_us(at), sum))
     }
 }
 
@@ -120,20 +122,20 @@ fn bucket_index(nanos: u64) -> usize {
     let ticks = nanos.saturating_sub(1) / NANOS_PER_TICK;
     let Some(exponent) = ticks.checked_ilog2() else { return 0 };
     let shift = (exponent as usize).saturating_sub(LOG2_BUCKETS_PER_OCTAVE);
-    // For 8 ticks and more, `ticks >> shift` is from 8 to 15.
+    // If there are at least 8 ticks, `ticks >> shift` is from 8 to 15.
     (shift * BUCKETS_PER_OCTAVE + (ticks >> shift) as usize).min(BUCKETS)
 }
 
 /// Returns the inclusive upper bound of a bucket in microseconds.
-pub(crate) fn bound_us(at: usize) -> f64 {
+pub(crate) fn upper_bound_us(at: usize) -> f64 {
     let shift = (at / BUCKETS_PER_OCTAVE).saturating_sub(1);
     let parts = at + 1 - shift * BUCKETS_PER_OCTAVE;
     ((parts as u64) << shift) as f64 / TICKS_PER_MICROSECOND
 }
 
 fn middle_us(at: usize) -> f64 {
-    let lower = at.checked_sub(1).map_or(0.0, bound_us);
-    if at < BUCKETS { f64::midpoint(lower, bound_us(at)) } else { lower }
+    let lower = at.checked_sub(1).map_or(0.0, upper_bound_us);
+    if at < BUCKETS { f64::midpoint(lower, upper_bound_us(at)) } else { lower }
 }
 
 #[cfg(test)]
@@ -145,12 +147,12 @@ mod tests {
     #[test]
     fn bounds_are_inclusive_and_ascending() {
         for at in 0..BUCKETS {
-            let nanos = (bound_us(at) * 1000.0) as u64;
+            let nanos = (upper_bound_us(at) * 1000.0) as u64;
             assert_eq!((bucket_index(nanos), bucket_index(nanos + 1)), (at, at + 1), "{nanos} ns");
         }
         assert_eq!((bucket_index(0), bucket_index(u64::MAX)), (0, BUCKETS));
-        assert_eq!((bound_us(0), bound_us(7), bound_us(8), bound_us(15)), (0.125, 1.0, 1.125, 2.0));
-        assert!(bound_us(BUCKETS - 1) > 100e6, "more than 100 s");
+        assert_eq!([0, 7, 8, 15].map(upper_bound_us), [0.125, 1.0, 1.125, 2.0]);
+        assert!(upper_bound_us(BUCKETS - 1) > 100e6, "more than 100 s");
     }
 
     #[test]
@@ -159,7 +161,7 @@ mod tests {
         for nanos in [0, 1000, 1001, 2000, 4000, u64::MAX / 2] {
             latencies.record(nanos);
         }
-        let octaves: Vec<_> = latencies.counts().by_octave().collect();
+        let octaves: Vec<_> = latencies.counts().cumulative_by_octave().collect();
         assert_eq!(octaves[..4], [(1.0, 2), (2.0, 4), (4.0, 5), (8.0, 5)]);
         assert_eq!(octaves.len(), 28);
         assert_eq!(octaves.last(), Some(&(134_217_728.0, 5)));
@@ -176,7 +178,7 @@ mod tests {
         latencies.record(10_000);
         let since = latencies.counts().since(&before);
         assert_eq!(since.total(), 1);
-        assert_eq!(since.nonempty().collect::<Vec<_>>(), [(bucket_index(10_000), 1)]);
+        assert_eq!(since.nonempty_buckets().collect::<Vec<_>>(), [(bucket_index(10_000), 1)]);
     }
 
     proptest! {

@@ -1,8 +1,8 @@
 //! Telemetry of calls: spans of the `tracing` facade, and trace contexts (feature `tracing`).
 //!
 //! Each call has a span at the client (`zorb.client`) and a span at the server (`zorb.server`). A call within
-//! this process has only one span (`zorb.local`). The target of these spans is `zorb::calls`, their level is
-//! info. The fields follow OpenTelemetry's conventions for RPC:
+//! this process has only one span (`zorb.local`). The target of these spans is `zorb::calls`, and their level
+//! is INFO. The fields follow OpenTelemetry's conventions for RPC:
 //!
 //! | field | value |
 //! |---|---|
@@ -13,16 +13,16 @@
 //! | `network.peer.address` | the peer, `127.0.0.1:2809`, `uiop://PATH`; at a client once it is known |
 //! | `trace_id`, `span_id` | the span in the trace, if zorb generated the ids (no [`Propagate`]) |
 //! | `rpc.response.status_code` | `NO_EXCEPTION`, `USER_EXCEPTION`, `SYSTEM_EXCEPTION` |
-//! | `error.type` | the repository id of a user exception, the name of a system exception; `cancelled` if the caller cancelled |
-//! | `corba.completed` | the status of a system exception: `COMPLETED_NO`, `COMPLETED_YES`, `COMPLETED_MAYBE` |
-//! | `otel.status_code` | `ERROR`; not for user exceptions at a server, which are intended results |
+//! | `error.type` | the repository id of a user exception (in `zorb.local` its name), the name of a system exception; `cancelled` if the caller cancelled |
+//! | `corba.completed` | the status of a system exception, not in `zorb.local`: `COMPLETED_NO`, `COMPLETED_YES`, `COMPLETED_MAYBE` |
+//! | `otel.status_code` | `ERROR`; not for user exceptions in `zorb.server`, which are intended results |
 //!
-//! A span at the client begins with the call, a span at the server when the servant starts. Requests that
-//! reach no servant have no span at the server. A servant runs inside its span, which is the parent of the
-//! servant's spans and calls.
+//! A span at the client begins with the call, and a span at the server when the servant starts. Requests that
+//! reach no servant have no span there. A servant's spans and calls are children of its request's span.
 //!
-//! A [`TraceContext`] is sent in a service context if a subscriber enables these spans. Otherwise, only calls
-//! of a servant send one: that of its request. A span without a trace context begins a new trace.
+//! If a subscriber enables these spans, each call sends its [`TraceContext`] in a service context. Otherwise,
+//! only calls that a servant makes send one: that of the servant's request. A span begins a new trace if its
+//! request or the calling servant has no trace context.
 
 pub(crate) mod context;
 #[cfg(feature = "admin")]
@@ -45,10 +45,10 @@ pub const TARGET: &str = "zorb::calls";
 
 /// A bridge to a tracing system that generates the ids of spans, such as OpenTelemetry.
 ///
-/// With `tracing-opentelemetry`, `inject` returns the span context of `span.context()`, and `extract` sets
-/// `context` as the remote parent by `span.set_parent(..)`.
+/// With `tracing-opentelemetry`, `inject` returns the span context of `span.context()`, and `extract` calls
+/// `span.set_parent(..)` to make `context` the remote parent.
 pub trait Propagate: Send + Sync + 'static {
-    /// Returns the trace context of the call's span, which is sent with the call, if it is not `None`.
+    /// Returns the trace context of a call's span. It is sent with the call, unless it is `None`.
     fn inject(&self, span: &tracing::Span) -> Option<TraceContext>;
 
     /// Sets the parent of the span of a request that was received with a trace context.
@@ -113,18 +113,18 @@ pub(crate) fn spans_enabled() -> bool {
     tracing::enabled!(target: "zorb::calls", tracing::Level::INFO) && has_subscriber()
 }
 
-/// `tracing::enabled!` also returns true if a span is enabled only on other threads.
+/// Returns whether this thread has a subscriber, because `tracing::enabled!` asks those of all threads.
 #[cold]
 fn has_subscriber() -> bool {
     tracing::dispatcher::get_default(|dispatch| !dispatch.is::<tracing::subscriber::NoSubscriber>())
 }
 
-/// Creates the span of a call. It is a macro because the name of a span must be a constant.
+/// Creates the span of a call. This is a macro because the name of a span must be a constant.
 macro_rules! call_span {
-    ($wanted:expr, $name:literal, $kind:literal, $parent:expr, $interface:expr, $operation:expr) => {{
+    ($is_enabled:expr, $name:literal, $kind:literal, $parent:expr, $interface:expr, $operation:expr) => {{
         let (interface, operation): (&str, &str) = ($interface, $operation);
         let method = $crate::telemetry::Method { interface, operation };
-        if !$wanted { tracing::Span::none() } else { tracing::info_span!(
+        if !$is_enabled { tracing::Span::none() } else { tracing::info_span!(
             target: "zorb::calls",
             parent: $parent,
             $name,

@@ -1,4 +1,4 @@
-//! Counters and latencies of calls by operation.
+//! Counters and latencies of the calls of each operation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -6,19 +6,22 @@ use std::time::Instant;
 
 use crate::telemetry::latency::{Latencies, LatencyCounts};
 
-/// The maximum number of rows. Further operations share one, because peers may invent names.
+/// The maximum number of rows. Further operations share one, because peers can invent any number of names.
 const MAX_ROWS: usize = 1024;
 const SHARED_ROW: &str = "(others)";
 
 /// The counters of all operations, in an ORB with an admin endpoint.
 #[derive(Debug, Default)]
 pub(crate) struct OperationStats {
+    /// Calls that servants of this ORB received.
     pub(crate) served: Table,
+    /// Calls that this ORB sent as a client.
     pub(crate) made: Table,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Table {
+    /// The rows by interface and operation.
     rows: papaya::HashMap<Box<str>, papaya::HashMap<Box<str>, Arc<Row>>>,
     len: AtomicUsize,
 }
@@ -35,26 +38,26 @@ pub(crate) struct RowSnapshot {
     pub(crate) interface: Box<str>,
     pub(crate) operation: Box<str>,
     pub(crate) calls: u64,
-    /// The number of calls that ended with a user exception. These are no failures.
+    /// The number of calls that ended with a user exception. They do not count as failures.
     pub(crate) user_exceptions: u64,
     pub(crate) failures: u64,
     pub(crate) total_nanos: u64,
     pub(crate) longest_nanos: u64,
-    pub(crate) counts: LatencyCounts,
+    pub(crate) latencies: LatencyCounts,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) failures: u64,
-    pub(crate) counts: LatencyCounts,
+    pub(crate) latencies: LatencyCounts,
 }
 
 /// A call that is counted when it ends.
-pub(crate) struct Tally {
-    calls: Arc<OperationStats>,
+pub(crate) struct CountedCall {
+    stats: Arc<OperationStats>,
     side: Side,
     row: RowRef,
-    begun: Instant,
+    started: Instant,
     end: AtomicU8,
     is_counted: AtomicBool,
 }
@@ -64,10 +67,10 @@ pub(crate) struct Tally {
 pub(crate) enum CallEnd {
     Results = 0,
     UserException = 1,
-    /// A system exception, or the call was aborted.
+    /// The call raised a system exception, or was aborted.
     Failure = 2,
-    /// `BAD_OPERATION`. The peer may have invented the name of the operation.
-    Unknown = 3,
+    /// The call raised `BAD_OPERATION`. The peer may have invented the name of the operation.
+    BadOperation = 3,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,27 +81,27 @@ pub(crate) enum Side {
 
 enum RowRef {
     Known(Arc<Row>),
-    /// The operation has no row yet. Contains the interface and the operation.
+    /// The interface and the name of an operation that has no row yet.
     New(Box<str>, Box<str>),
 }
 
-impl Tally {
-    pub(crate) fn begin(calls: &Arc<OperationStats>, side: Side, interface: &str, operation: &str) -> Self {
-        let row = match calls.table(side).get(interface, operation) {
+impl CountedCall {
+    pub(crate) fn begin(stats: &Arc<OperationStats>, side: Side, interface: &str, operation: &str) -> Self {
+        let row = match stats.table(side).get(interface, operation) {
             Some(row) => RowRef::Known(row),
             None => RowRef::New(interface.into(), operation.into()),
         };
         Self {
-            calls: Arc::clone(calls),
+            stats: Arc::clone(stats),
             side,
             row,
-            begun: Instant::now(),
+            started: Instant::now(),
             end: AtomicU8::new(CallEnd::Results as u8),
             is_counted: AtomicBool::new(false),
         }
     }
 
-    /// Records that the call ends otherwise than with results. The last record counts.
+    /// Records how the call ends: the last record counts. By default, the call ends with results.
     pub(crate) fn set_end(&self, end: CallEnd) {
         self.end.store(end as u8, Ordering::Relaxed);
     }
@@ -108,21 +111,21 @@ impl Tally {
         if self.is_counted.swap(true, Ordering::Relaxed) {
             return;
         }
-        let table = self.calls.table(self.side);
+        let table = self.stats.table(self.side);
         let end = CallEnd::of(self.end.load(Ordering::Relaxed));
         let row = match &self.row {
             RowRef::Known(row) => Arc::clone(row),
-            RowRef::New(..) if end == CallEnd::Unknown => table.get_or_insert(SHARED_ROW, SHARED_ROW),
+            RowRef::New(..) if end == CallEnd::BadOperation => table.get_or_insert(SHARED_ROW, SHARED_ROW),
             RowRef::New(interface, operation) => table.get_or_insert(interface, operation),
         };
-        row.add(self.begun.elapsed().as_nanos().try_into().unwrap_or(u64::MAX), end);
+        row.add(self.started.elapsed().as_nanos().try_into().unwrap_or(u64::MAX), end);
     }
 }
 
 impl CallEnd {
     fn of(number: u8) -> Self {
         let all = [Self::Results, Self::UserException, Self::Failure];
-        all.into_iter().find(|end| *end as u8 == number).unwrap_or(Self::Unknown)
+        all.into_iter().find(|end| *end as u8 == number).unwrap_or(Self::BadOperation)
     }
 }
 
@@ -140,7 +143,7 @@ impl Table {
         self.rows.pin().get(interface)?.pin().get(operation).map(Arc::clone)
     }
 
-    /// Returns the row of an operation, which is created unless there are [`MAX_ROWS`], or the shared row.
+    /// Returns the row of an operation, creating it if necessary, or the shared row if the table is full.
     fn get_or_insert(&self, interface: &str, operation: &str) -> Arc<Row> {
         let (mut interface, mut operation) = (interface, operation);
         if self.len.load(Ordering::Relaxed) >= MAX_ROWS && self.get(interface, operation).is_none() {
@@ -172,7 +175,7 @@ impl Table {
         let mut totals = Totals::default();
         self.for_each(|_, _, row| {
             totals.failures += row.failures.load(Ordering::Relaxed);
-            totals.counts.add(&row.latencies);
+            totals.latencies.add(&row.latencies);
         });
         totals
     }
@@ -192,22 +195,22 @@ impl Row {
         let counter = match end {
             CallEnd::Results => return,
             CallEnd::UserException => &self.user_exceptions,
-            CallEnd::Failure | CallEnd::Unknown => &self.failures,
+            CallEnd::Failure | CallEnd::BadOperation => &self.failures,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
     fn snapshot(&self, interface: &str, operation: &str) -> RowSnapshot {
-        let counts = self.latencies.counts();
+        let latencies = self.latencies.counts();
         RowSnapshot {
             interface: interface.into(),
             operation: operation.into(),
-            calls: counts.total(),
+            calls: latencies.total(),
             user_exceptions: self.user_exceptions.load(Ordering::Relaxed),
             failures: self.failures.load(Ordering::Relaxed),
             total_nanos: self.latencies.total_nanos(),
             longest_nanos: self.latencies.longest_nanos(),
-            counts,
+            latencies,
         }
     }
 }
@@ -223,7 +226,7 @@ mod tests {
             (1000, CallEnd::Results),
             (2000, CallEnd::UserException),
             (3000, CallEnd::Failure),
-            (4000, CallEnd::Unknown),
+            (4000, CallEnd::BadOperation),
             (5000, CallEnd::UserException),
         ] {
             row.add(nanos, end);
@@ -236,12 +239,12 @@ mod tests {
     #[test]
     fn a_call_is_counted_once_by_its_last_end() {
         let calls = Arc::new(OperationStats::default());
-        let tally = Tally::begin(&calls, Side::Served, "I", "op");
+        let counted_call = CountedCall::begin(&calls, Side::Served, "I", "op");
         // For example a user exception that cannot be encoded.
-        tally.set_end(CallEnd::UserException);
-        tally.set_end(CallEnd::Failure);
-        tally.count();
-        tally.count();
+        counted_call.set_end(CallEnd::UserException);
+        counted_call.set_end(CallEnd::Failure);
+        counted_call.count();
+        counted_call.count();
         let figures = calls.served.snapshots();
         assert_eq!((figures.len(), figures[0].calls), (1, 1));
         assert_eq!((figures[0].user_exceptions, figures[0].failures), (0, 1));
@@ -252,26 +255,26 @@ mod tests {
     fn totals_are_the_sums_of_all_rows() {
         let calls = Arc::new(OperationStats::default());
         for operation in ["a", "b", "b"] {
-            let tally = Tally::begin(&calls, Side::Made, "I", operation);
-            tally.set_end(if operation == "a" { CallEnd::Failure } else { CallEnd::UserException });
-            tally.count();
+            let counted_call = CountedCall::begin(&calls, Side::Made, "I", operation);
+            counted_call.set_end(if operation == "a" { CallEnd::Failure } else { CallEnd::UserException });
+            counted_call.count();
         }
         let totals = calls.made.totals();
-        assert_eq!((totals.counts.total(), totals.failures), (3, 1));
-        assert_eq!(calls.served.totals().counts.total(), 0);
+        assert_eq!((totals.latencies.total(), totals.failures), (3, 1));
+        assert_eq!(calls.served.totals().latencies.total(), 0);
     }
 
     #[test]
     fn unknown_and_excess_operation_names_are_counted_together() {
         let calls = Arc::new(OperationStats::default());
         for at in 0..10 {
-            let tally = Tally::begin(&calls, Side::Served, "I", &format!("unknown {at}"));
-            tally.set_end(CallEnd::Unknown);
-            tally.count();
+            let counted_call = CountedCall::begin(&calls, Side::Served, "I", &format!("unknown {at}"));
+            counted_call.set_end(CallEnd::BadOperation);
+            counted_call.count();
         }
         assert_eq!(calls.served.snapshots().len(), 1);
         for at in 0..MAX_ROWS + 10 {
-            Tally::begin(&calls, Side::Served, "I", &at.to_string()).count();
+            CountedCall::begin(&calls, Side::Served, "I", &at.to_string()).count();
         }
         let figures = calls.served.snapshots();
         assert!(figures.len() <= MAX_ROWS + 1);

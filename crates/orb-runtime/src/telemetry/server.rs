@@ -1,4 +1,4 @@
-//! Telemetry of requests at the server.
+//! Spans and counters of requests at the server.
 
 use std::fmt::{self, Write as _};
 
@@ -10,16 +10,17 @@ use tracing::field::display;
 use crate::runtime::Shared;
 use crate::telemetry::context::TraceContext;
 #[cfg(feature = "admin")]
-use crate::telemetry::operation_stats::{CallEnd, Side, Tally};
+use crate::telemetry::operation_stats::{CallEnd, CountedCall, Side};
 use crate::telemetry::{call_span, record_ids, spans_enabled};
 use crate::transport::Peer;
 
+/// The span of a request, if a subscriber enables it, its trace context, and its entry in the counters.
 #[derive(Default)]
 pub(crate) struct RequestSpan {
     span: Option<Span>,
     context: Option<TraceContext>,
     #[cfg(feature = "admin")]
-    tally: Option<Tally>,
+    counted_call: Option<CountedCall>,
 }
 
 impl RequestSpan {
@@ -29,14 +30,15 @@ impl RequestSpan {
             span,
             context,
             #[cfg(feature = "admin")]
-            tally: None,
+            counted_call: None,
         }
     }
 
     #[cfg(feature = "admin")]
     #[inline]
-    pub(crate) fn with_tally(mut self, orb: &Shared, interface: &str, operation: &str) -> Self {
-        self.tally = orb.calls().map(|calls| Tally::begin(calls, Side::Served, interface, operation));
+    pub(crate) fn with_counted_call(mut self, orb: &Shared, interface: &str, operation: &str) -> Self {
+        self.counted_call =
+            orb.calls().map(|calls| CountedCall::begin(calls, Side::Served, interface, operation));
         self
     }
 
@@ -64,7 +66,7 @@ impl RequestSpan {
         interface: &str,
         operation: &str,
     ) -> Self {
-        // The span has no parent, because the current span of the reading task is unrelated to the caller.
+        // The span has no parent, because the current span belongs to the task that reads the connection.
         let span = call_span!(true, "zorb.server", "server", None, interface, operation);
         span.record("network.peer.address", display(peer));
         let context = match (orb.propagator(), trace) {
@@ -75,7 +77,7 @@ impl RequestSpan {
             }
             (Some(_), None) => None,
             (None, trace) => {
-                let context = trace.map_or_else(TraceContext::begin, |trace| trace.child());
+                let context = trace.map_or_else(TraceContext::begin_trace, |trace| trace.child_span());
                 record_ids(&span, &context);
                 Some(context)
             }
@@ -93,7 +95,7 @@ impl RequestSpan {
     }
 
     #[cold]
-    pub(crate) fn user_exception(&self, id: &str) {
+    pub(crate) fn record_user_exception(&self, id: &str) {
         #[cfg(feature = "admin")]
         self.set_end(CallEnd::UserException);
         if let Some(span) = &self.span {
@@ -103,10 +105,10 @@ impl RequestSpan {
     }
 
     #[cold]
-    pub(crate) fn system_exception(&self, exception: &SystemException) {
+    pub(crate) fn record_system_exception(&self, exception: &SystemException) {
         #[cfg(feature = "admin")]
         self.set_end(match exception.kind {
-            SystemExceptionKind::BadOperation => CallEnd::Unknown,
+            SystemExceptionKind::BadOperation => CallEnd::BadOperation,
             _ => CallEnd::Failure,
         });
         if let Some(span) = &self.span {
@@ -114,9 +116,9 @@ impl RequestSpan {
         }
     }
 
-    /// Records the exception of a collocated call by its text, such as `TRANSIENT (..)` or `Broke { .. }`.
+    /// Records the exception of a call within this process. Its name is the first word of its text.
     #[cold]
-    pub(crate) fn local_exception(&self, exception: &dyn std::fmt::Display) {
+    pub(crate) fn record_local_exception(&self, exception: &dyn std::fmt::Display) {
         if !self.is_recorded() {
             return;
         }
@@ -135,7 +137,7 @@ impl RequestSpan {
     }
 
     #[inline]
-    pub(crate) fn results(&self) {
+    pub(crate) fn record_results(&self) {
         if let Some(span) = &self.span {
             span.record("rpc.response.status_code", "NO_EXCEPTION");
         }
@@ -143,7 +145,7 @@ impl RequestSpan {
 
     fn is_recorded(&self) -> bool {
         #[cfg(feature = "admin")]
-        if self.tally.is_some() {
+        if self.counted_call.is_some() {
             return true;
         }
         self.span.is_some()
@@ -151,16 +153,16 @@ impl RequestSpan {
 
     #[cfg(feature = "admin")]
     fn set_end(&self, end: CallEnd) {
-        if let Some(tally) = &self.tally {
-            tally.set_end(end);
+        if let Some(counted_call) = &self.counted_call {
+            counted_call.set_end(end);
         }
     }
 
     #[inline]
-    pub(crate) fn count(&self) {
+    pub(crate) fn count_call(&self) {
         #[cfg(feature = "admin")]
-        if let Some(tally) = &self.tally {
-            tally.count();
+        if let Some(counted_call) = &self.counted_call {
+            counted_call.count();
         }
     }
 

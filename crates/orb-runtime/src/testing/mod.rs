@@ -1,13 +1,12 @@
-//! Utilities for tests without sockets: [`local`] returns a reference to a servant, and [`pair`] returns two
-//! ORBs that are connected by an in-memory pipe. Over the pipe, messages are the same as over TCP.
+//! Utilities for tests without sockets. [`local`] returns a reference to a servant, and [`pair`] returns two
+//! ORBs that are connected by in-memory pipes. A pipe carries the same messages as TCP.
 //!
-//! Time is that of tokio: under `#[tokio::test(start_paused = true)]`, deadlines and timers expire at once
-//! and in a deterministic order.
+//! Deadlines and timers use tokio's clock. If `start_paused` is set, they expire without waiting.
 //!
-//! [`Pair::set_faults`] and [`Pair::inject`] set the faults of connections that are opened afterwards: the
-//! same for all, or those that a seed determines. [`Pair::cut`] breaks open connections.
+//! [`Pair::set_faults`] sets the same faults for all connections that are opened afterwards.
+//! [`Pair::set_random_faults`] sets faults that a seed determines. [`Pair::cut`] breaks open connections.
 //!
-//! A test of the client's behaviour when its server is killed while it sends a reply:
+//! This is how to test a client whose server is killed while the server sends a reply:
 //!
 //! ```
 //! # mod zorb { pub use orb_runtime::*; }
@@ -39,7 +38,7 @@ use crate::lock::lock;
 use crate::orb::{Orb, OrbBuilder};
 use crate::reference::Serves;
 use crate::runtime::Shared;
-pub use crate::transport::faults::{Faults, dropped_after, seeds};
+pub use crate::transport::faults::{RandomFaults, drop_after_polls, seeds};
 use crate::transport::pipe::{Breaker, PipeEnd, pipe};
 pub use crate::transport::pipe::{Cut, PipeFaults};
 use crate::transport::{Peer, Socket};
@@ -48,15 +47,15 @@ const SERVER_HOST: &str = "server.memory";
 const CLIENT_HOST: &str = "client.memory";
 const MAX_REPORTED_CONNECTIONS: usize = 32;
 
-/// Returns a reference to a servant in this process, which exists as long as a reference to it.
+/// Returns a reference to a servant in this process. The servant exists as long as references to it.
 #[must_use]
 pub fn local<R, S>(servant: S) -> R
 where
     R: Serves<S>,
 {
-    let core = OrbBuilder::new().parts.core(Vec::new());
-    let entry = core.adapter().activate(core.adapter().root(), crate::servant::Servant::of::<R, S>(servant));
-    R::from_object(crate::reference::ObjectRef::local(&core, &entry, entry.key()))
+    let orb = OrbBuilder::new().parts.build_core(Vec::new());
+    let entry = orb.adapter().activate(orb.adapter().root(), crate::servant::Servant::of::<R, S>(servant));
+    R::from_object(crate::reference::ObjectRef::local(&orb, &entry, entry.key()))
 }
 
 /// Two ORBs that reach each other by in-memory pipes.
@@ -84,26 +83,27 @@ pub fn pair_of(client: OrbBuilder, server: OrbBuilder) -> Pair {
     let open = |builder: OrbBuilder, host: &str| {
         let mut parts = builder.parts;
         parts.config.client.memory_network = Some(Arc::clone(&network) as Arc<dyn MemoryNetwork>);
-        let core = parts.core(vec![Endpoint::Iiop { host: host.to_owned(), port: 1 }]);
-        lock(&network.hosts).push((host.to_owned(), Arc::downgrade(&core)));
-        core.open()
+        let orb = parts.build_core(vec![Endpoint::Iiop { host: host.to_owned(), port: 1 }]);
+        lock(&network.hosts).push((host.to_owned(), Arc::downgrade(&orb)));
+        orb.open()
     };
     let reporter = Arc::new(FaultReporter(Arc::clone(&network)));
     Pair { client: open(client, CLIENT_HOST), server: open(server, SERVER_HOST), network, reporter }
 }
 
 impl Pair {
-    /// Sets the faults of connections that are opened from now on, by the direction of their bytes.
+    /// Sets the faults of connections that are opened from now on. `requests` affects the bytes that the
+    /// client sends, and `replies` the bytes that the server sends.
     pub fn set_faults(&self, requests: PipeFaults, replies: PipeFaults) {
         lock(&self.network.state).faults = FaultScript::Same(requests, replies);
     }
 
-    /// Sets random faults for connections that are opened from now on. The next connection has number 0.
-    pub fn inject(&self, faults: Faults) {
-        lock(&self.network.state).faults = FaultScript::Seeded { faults, next: 0 };
+    /// Sets random faults for connections that are opened from now on. These are numbered from 0.
+    pub fn set_random_faults(&self, faults: RandomFaults) {
+        lock(&self.network.state).faults = FaultScript::Random { faults, next_connection: 0 };
     }
 
-    /// Breaks all open connections in both directions. Returns the number of these connections.
+    /// Breaks all open connections in both directions. Returns how many connections were open.
     pub fn cut(&self, how: Cut) -> usize {
         // Release the lock first, because a woken task may use the network.
         let open = std::mem::take(&mut lock(&self.network.state).open);
@@ -118,12 +118,13 @@ impl Pair {
 
 #[derive(Debug, Default)]
 pub(crate) struct Network {
+    /// The ORBs of the pair, by their host names.
     hosts: Mutex<Vec<(String, Weak<Shared>)>>,
-    state: Mutex<State>,
+    state: Mutex<NetworkState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct NetworkState {
     faults: FaultScript,
     is_refusing: bool,
     open: Vec<Breaker>,
@@ -132,8 +133,12 @@ struct State {
 
 #[derive(Debug)]
 enum FaultScript {
+    /// The same faults for all connections: of requests, and of replies.
     Same(PipeFaults, PipeFaults),
-    Seeded { faults: Faults, next: u64 },
+    Random {
+        faults: RandomFaults,
+        next_connection: u64,
+    },
 }
 
 impl Default for FaultScript {
@@ -142,7 +147,7 @@ impl Default for FaultScript {
     }
 }
 
-/// Prints the faults on drop if a test has failed, so that they can be reproduced.
+/// On drop, prints the random faults if the test has panicked, so that they can be reproduced.
 #[derive(Debug)]
 struct FaultReporter(Arc<Network>);
 
@@ -161,34 +166,33 @@ impl MemoryNetwork for Network {
         if lock(&self.state).is_refusing {
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
-        let core =
-            lock(&self.hosts).iter().find(|(name, _)| name == host).and_then(|(_, core)| core.upgrade());
-        let core = core.filter(|core| !core.closing.has_begun());
-        let core = core.ok_or_else(|| io::Error::from(io::ErrorKind::ConnectionRefused))?;
+        let orb = lock(&self.hosts).iter().find(|(name, _)| name == host).and_then(|(_, orb)| orb.upgrade());
+        let orb = orb.filter(|orb| !orb.closing.has_begun());
+        let orb = orb.ok_or_else(|| io::Error::from(io::ErrorKind::ConnectionRefused))?;
         let (near, far) = lock(&self.state).make_pipe();
         let link = SharedConnection::new(
             Socket::Pipe(far),
             Peer::Memory,
-            core.link_config(Role::Server),
-            &core.config.connection,
+            orb.link_config(Role::Server),
+            &orb.config.connection,
         );
-        core.drive(&link, ());
+        orb.drive(&link, ());
         Ok(near)
     }
 }
 
-impl State {
+impl NetworkState {
     fn make_pipe(&mut self) -> (PipeEnd, PipeEnd) {
         let (requests, replies) = match &mut self.faults {
             FaultScript::Same(requests, replies) => (*requests, *replies),
-            FaultScript::Seeded { faults, next } => {
-                let (requests, replies) = faults.of_connection(*next);
+            FaultScript::Random { faults, next_connection } => {
+                let (requests, replies) = faults.of_connection(*next_connection);
                 if self.reports.len() < MAX_REPORTED_CONNECTIONS {
                     self.reports.push(format!(
-                        "{faults}: connection {next}: requests {requests:?}, replies {replies:?}"
+                        "{faults}: connection {next_connection}: requests {requests:?}, replies {replies:?}"
                     ));
                 }
-                *next += 1;
+                *next_connection += 1;
                 (requests, replies)
             }
         };

@@ -9,23 +9,23 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, Connection};
 use tokio::net::TcpStream;
 
-use crate::server::tls_handshake::serve;
+use crate::server::tls_handshake::accept;
 use crate::tls::{Tls, TlsSession};
 use crate::transport::tls::TlsSocket;
 use crate::transport::{Progress, Socket};
 
-/// One end of a TLS session, with the same code as a connection of an ORB.
+/// One end of a TLS session. It runs the same code as a TLS connection of an ORB.
 #[derive(Debug)]
 pub struct TlsEnd(Socket);
 
 impl TlsEnd {
-    /// Performs the server's side of the handshake. Returns the reason if it fails.
+    /// Performs the server's side of the handshake. On failure, returns the reason.
     pub async fn accept(tls: &Tls, stream: TcpStream) -> Result<Self, String> {
-        let socket = serve(tls, stream, &|| {}).await.map_err(|(_, failure)| failure.to_string())?;
+        let socket = accept(tls, stream, &|| {}).await.map_err(|(_, failure)| failure.to_string())?;
         Ok(Self(Socket::Tls(Box::new(socket))))
     }
 
-    /// Performs the client's side of the handshake with this server. Returns the reason if it fails.
+    /// Performs the client's side with the server of this name. On failure, returns the reason.
     pub async fn connect(tls: &Tls, stream: TcpStream, server: &'static str) -> Result<Self, String> {
         let config = tls.client().ok_or("no CA or certificate is trusted")?;
         let name = ServerName::try_from(server).map_err(|error| error.to_string())?;

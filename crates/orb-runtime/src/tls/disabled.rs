@@ -1,5 +1,4 @@
-//! The replacement for `tls` without the feature `tls`. Its types have no values, so that its methods never
-//! run.
+//! Replaces the module `tls` if the feature `tls` is disabled. Its types have no values.
 
 use std::convert::Infallible;
 

@@ -9,20 +9,20 @@ use giop_proto::PeerRefusal;
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum HandshakeFailure {
     Io(io::Error),
     /// The client sent a GIOP message instead of TLS.
     Plaintext,
     TimedOut,
-    /// The peer violated TLS or the configured rules.
+    /// The peer violated TLS or the configured rules, or aborted the handshake with an alert.
     Tls(Error),
-    /// This side is not configured to call servers over TLS.
+    /// This side cannot perform the handshake, for this reason. Usually something is not configured.
     NotConfigured(&'static str),
 }
 
-impl Failure {
-    /// Returns whether one side rejects the certificate of the other side, or misses a certificate.
-    fn is_rejected_certificate(&self) -> bool {
+impl HandshakeFailure {
+    /// Returns whether the reason is a certificate that is rejected, missing or not configured.
+    fn is_about_certificates(&self) -> bool {
         match self {
             Self::Tls(
                 Error::InvalidCertificate(_)
@@ -35,10 +35,10 @@ impl Failure {
         }
     }
 
-    /// Returns the exception for the caller: COMPLETED_NO, because no request was sent.
+    /// Returns the exception for the caller. It has COMPLETED_NO, because no request was sent.
     pub(crate) fn to_exception(&self, endpoint: &dyn fmt::Display) -> SystemException {
         let (kind, minor) = match self {
-            _ if self.is_rejected_certificate() => (SystemExceptionKind::NoPermission, MinorCode::NONE),
+            _ if self.is_about_certificates() => (SystemExceptionKind::NoPermission, MinorCode::NONE),
             Self::Io(_) | Self::TimedOut => {
                 (SystemExceptionKind::Transient, minor::TRANSIENT_NO_USABLE_PROFILE)
             }
@@ -50,7 +50,7 @@ impl Failure {
     }
 }
 
-/// Returns the meaning of an alert by which the peer rejects or misses the certificate of this side.
+/// Returns why the peer rejects or requires a certificate, or `None` for alerts with other meanings.
 pub(crate) fn rejection_of_alert(alert: AlertDescription) -> Option<PeerRefusal> {
     Some(PeerRefusal(match alert {
         AlertDescription::CertificateRequired => "the peer requires a certificate (TlsBuilder::identity)",
@@ -65,12 +65,12 @@ pub(crate) fn rejection_of_alert(alert: AlertDescription) -> Option<PeerRefusal>
             "the peer does not trust the CA of this side's certificate, or has no revocation list of the CA"
         }
         AlertDescription::AccessDenied => "the peer denies access to the subject of this side's certificate",
-        AlertDescription::DecryptError => "the peer could not verify a signature of this side",
+        AlertDescription::DecryptError => "the peer could not verify a signature that this side made",
         _ => return None,
     }))
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for HandshakeFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
@@ -82,7 +82,7 @@ impl fmt::Display for Failure {
             ),
             Self::TimedOut => f.write_str("the handshake timed out (TlsBuilder::handshake_timeout)"),
             Self::Tls(Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
-                f.write_str("the peer does not send TLS: is it a port of plain IIOP?")
+                f.write_str("the peer does not send TLS: is the port for plain IIOP?")
             }
             Self::Tls(Error::AlertReceived(alert)) => match rejection_of_alert(*alert) {
                 Some(PeerRefusal(text)) => f.write_str(text),
@@ -120,15 +120,15 @@ impl fmt::Display for Failure {
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for HandshakeFailure {}
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for HandshakeFailure {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
 }
 
-impl From<Error> for Failure {
+impl From<Error> for HandshakeFailure {
     fn from(error: Error) -> Self {
         Self::Tls(error)
     }

@@ -1,10 +1,13 @@
 //! The limit of concurrent handshakes with clients, and the eviction of a handshake for a new connection.
 //!
-//! If all slots are taken, a new connection evicts the oldest handshake of the address with most handshakes,
-//! preferably one without a ClientHello. A handshake can be evicted if
+//! If all slots are taken, a new connection evicts a handshake, unless `OrbBuilder::evict_idle_after` is
+//! disabled. There are two kinds of candidates:
 //!
-//! * it has run for at least `OrbBuilder::evict_idle_after`, or
-//! * its address has at least two more handshakes than that of the new connection.
+//! * handshakes that have run for at least `OrbBuilder::evict_idle_after`,
+//! * handshakes of an address that has at least two more of them than the address of the new connection.
+//!
+//! Handshakes without a ClientHello are evicted first, then those of the address with the most handshakes.
+//! Among equal candidates, the oldest one is evicted.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -19,7 +22,7 @@ use crate::lock::lock;
 #[derive(Debug)]
 pub(crate) struct Handshakes {
     max: usize,
-    /// The time after which a handshake can be evicted. `None` disables eviction.
+    /// The time after which every handshake can be evicted. `None` disables eviction.
     min_evictable_age: Option<Duration>,
     slots: Mutex<Vec<Arc<HandshakeSlot>>>,
 }
@@ -32,6 +35,7 @@ struct HandshakeSlot {
     evicted: Notify,
 }
 
+/// A handshake in progress. It occupies its slot until it is dropped or evicted.
 #[derive(Debug)]
 pub(crate) struct Handshake {
     handshakes: Arc<Handshakes>,
@@ -43,7 +47,7 @@ impl Handshakes {
         Arc::new(Self { max, min_evictable_age, slots: Mutex::default() })
     }
 
-    /// Takes a slot. The `bool` tells whether another handshake was evicted. Returns `None` if none can be.
+    /// Takes a slot. The `bool` is true if another handshake was evicted. Returns `None` if no slot is free.
     pub(crate) fn enter(
         self: &Arc<Self>,
         address: Option<IpAddr>,
@@ -72,18 +76,18 @@ impl Handshakes {
         now: Instant,
     ) -> Option<usize> {
         let min_evictable_age = self.min_evictable_age?;
-        let mut of_address = HashMap::<_, usize>::new();
+        let mut counts = HashMap::<_, usize>::new();
         for slot in slots {
-            *of_address.entry(slot.address).or_default() += 1;
+            *counts.entry(slot.address).or_default() += 1;
         }
-        let count = |address| of_address.get(&address).copied().unwrap_or_default();
-        let own = count(address);
+        let count = |address| counts.get(&address).copied().unwrap_or_default();
+        let own_count = count(address);
         let is_evictable = |slot: &HandshakeSlot| {
             now.saturating_duration_since(slot.started_at) >= min_evictable_age
-                || count(slot.address) >= own + 2
+                || count(slot.address) >= own_count + 2
         };
         let candidates = slots.iter().enumerate().filter(|(_, slot)| is_evictable(slot));
-        // Of equal elements, `min_by_key` returns the first one, which is the oldest.
+        // `min_by_key` returns the first of several minima, which is the oldest one.
         let first = candidates.min_by_key(|(_, slot)| {
             (slot.has_client_hello.load(Ordering::Relaxed), std::cmp::Reverse(count(slot.address)))
         });
@@ -92,7 +96,7 @@ impl Handshakes {
 }
 
 impl Handshake {
-    pub(crate) fn set_begun(&self) {
+    pub(crate) fn set_client_hello_received(&self) {
         self.slot.has_client_hello.store(true, Ordering::Relaxed);
     }
 
@@ -127,7 +131,7 @@ mod tests {
         let (all, start) = (Handshakes::new(6, Some(SECOND)), Instant::now());
         let enter = |last, seconds| all.enter(address(last), start + seconds * SECOND);
         let taken: Vec<_> = [1, 2, 2, 2, 3, 3].into_iter().map(|last| enter(last, 0).unwrap().0).collect();
-        taken[1].set_begun();
+        taken[1].set_client_hello_received();
         // All handshakes are new, but one address has many.
         let (newcomer, displaces) = enter(4, 0).unwrap();
         assert!(displaces && is_evicted(&taken[2]));
@@ -143,7 +147,7 @@ mod tests {
         let (all, start) = (Handshakes::new(2, Some(SECOND)), Instant::now());
         let enter = |after| all.enter(address(1), start + after);
         let (first, second) = (enter(Duration::ZERO).unwrap().0, enter(Duration::ZERO).unwrap().0);
-        first.set_begun();
+        first.set_client_hello_received();
         assert!(enter(SECOND / 2).is_none());
         assert!(enter(SECOND).is_some());
         assert!(is_evicted(&second) && !is_evicted(&first), "the one with a ClientHello stays");

@@ -1,9 +1,8 @@
-//! TLS for connections (SSLIOP): the certificate of this ORB, the CAs that it trusts, and its requirements
-//! for peers.
+//! TLS for connections (SSLIOP): the ORB's certificate, the trusted CAs, and the requirements for peers.
 //!
 //! An ORB with a [`Tls`] can listen on `ssliop://HOST:PORT`, and publishes the port in its references
-//! (`TAG_SSL_SEC_TRANS`). It calls servers over TLS if their references contain a TLS port. A servant gets
-//! the [`TlsSession`] of its caller by `Request::tls`.
+//! (`TAG_SSL_SEC_TRANS`). By default, it calls a server over TLS if the server's reference contains a TLS
+//! port. A servant gets the [`TlsSession`] of its caller by `Request::tls`.
 //!
 //! ```no_run
 //! # use orb_runtime::Orb;
@@ -21,9 +20,9 @@
 //! # Ok(()) }
 //! ```
 //!
-//! rustls implements TLS 1.2 and 1.3, with the cryptography of ring. Only ciphers with forward secrecy and
-//! authentication are supported: older versions, and the anonymous ciphers that the specification of SSLIOP
-//! lists, are not. Sessions are never resumed, so that each handshake checks the certificates.
+//! rustls implements TLS 1.2 and 1.3, with the cryptography of ring. Older versions are not supported.
+//! Ciphers without forward secrecy or authentication are not supported, although the specification of SSLIOP
+//! lists some. Sessions are never resumed, so that each handshake checks the certificates.
 
 pub(crate) mod failure;
 pub(crate) mod handshakes;
@@ -67,40 +66,40 @@ pub enum ClientCertificates {
     /// No certificate is requested. Clients are not authenticated by TLS.
     #[default]
     None,
-    /// A certificate is requested. The handshake fails with an invalid one, but succeeds without any.
+    /// A certificate is requested. The handshake fails if it is invalid, but succeeds without a certificate.
     Optional,
-    /// A certificate is requested. The handshake fails without one.
+    /// A certificate is requested. The handshake fails if the client does not send a valid one.
     Required,
 }
 
-/// Whether the certificate of a server must be valid for the host in its reference.
+/// Whether the certificate of a server must be valid for the host in the server's reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ServerNames {
     /// The host (a name or an IP address) must be among the certificate's subject alternative names.
     #[default]
     Checked,
-    /// Any certificate of a trusted CA is accepted, as usual in CORBA. Trust only a CA of your own then.
+    /// Every certificate of a trusted CA is accepted, as is usual in CORBA. Then trust only a CA of your own.
     Unchecked,
 }
 
 /// The choice between plaintext and TLS for calls, if a reference offers both, in one or in several profiles.
 ///
-/// There is no fallback from TLS to plaintext, because an attacker could force it by blocking a port or
-/// breaking a handshake. If TLS fails, the call fails.
+/// There is no fallback from TLS to plaintext. If TLS fails, the call fails. With a fallback, an attacker
+/// could force plaintext by blocking a port or by breaking a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Outgoing {
+pub enum OutgoingTls {
     /// TLS if the reference offers TLS, otherwise plaintext. An attacker that can modify a reference can
-    /// cause plaintext. Therefore references must be obtained over a trusted channel.
+    /// force plaintext. Therefore references must be obtained over a trusted channel.
     #[default]
     Preferred,
     /// Only TLS. Calls through a reference that does not offer TLS fail with `NO_PERMISSION`, `COMPLETED_NO`.
     /// Unix sockets of this machine are still used.
     Required,
-    /// Plaintext. TLS is used only for profiles that do not offer plaintext, after the other profiles.
+    /// Plaintext if a profile offers it. Profiles that offer only TLS are tried after the others, over TLS.
     WhereRequired,
 }
 
-/// An error of creating a [`Tls`].
+/// The reason why a [`Tls`] cannot be created or reloaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
@@ -157,7 +156,7 @@ pub(crate) struct Rules {
     fingerprints: Vec<[u8; 32]>,
     revocation_check: RevocationCheck,
     versions: Vec<TlsVersion>,
-    pub(crate) outgoing: Outgoing,
+    pub(crate) outgoing: OutgoingTls,
     pub(crate) handshake_timeout: Duration,
     pub(crate) max_handshakes: usize,
 }
@@ -173,9 +172,9 @@ struct Sources {
 /// The configuration of new handshakes, loaded from the sources.
 struct LoadedConfig {
     sources: Sources,
-    /// `None` without a certificate.
+    /// For handshakes with clients. `None` if this ORB has no certificate.
     server: Option<Arc<ServerConfig>>,
-    /// `None` if no CA or certificate is trusted.
+    /// For handshakes with servers. `None` if no CA or certificate is trusted.
     client: Option<Arc<ClientConfig>>,
 }
 
@@ -196,17 +195,17 @@ impl Tls {
             fingerprints: Vec::new(),
             revocation_check: RevocationCheck::default(),
             versions: vec![TlsVersion::V1_2, TlsVersion::V1_3],
-            outgoing: Outgoing::default(),
+            outgoing: OutgoingTls::default(),
             handshake_timeout: Duration::from_secs(10),
             max_handshakes: 256,
         };
         TlsBuilder { sources: Sources::default(), rules }
     }
 
-    /// Reads all files again. New handshakes use their current content. Open connections continue.
+    /// Reads all files again. New handshakes use their new content. Open connections are not affected.
     ///
     /// # Errors
-    /// If any file is invalid, the configuration is not changed.
+    /// A file cannot be read or is invalid. The configuration is then not changed.
     pub fn reload(&self) -> Result<(), TlsError> {
         self.replace(|_| {})
     }
@@ -214,7 +213,7 @@ impl Tls {
     /// Replaces the identity, and then does a [`reload`](Self::reload).
     ///
     /// # Errors
-    /// Those of [`reload`](Self::reload).
+    /// The same as for [`reload`](Self::reload).
     pub fn set_identity(&self, identity: Identity) -> Result<(), TlsError> {
         self.replace(|sources| sources.identity = Some(identity))
     }
@@ -222,7 +221,7 @@ impl Tls {
     /// Replaces the trusted CAs, and then does a [`reload`](Self::reload).
     ///
     /// # Errors
-    /// Those of [`reload`](Self::reload).
+    /// The same as for [`reload`](Self::reload).
     pub fn set_trust(&self, trust: Trust) -> Result<(), TlsError> {
         self.replace(|sources| sources.trust = Some(trust))
     }
@@ -230,7 +229,7 @@ impl Tls {
     /// Replaces the revocation lists, and then does a [`reload`](Self::reload).
     ///
     /// # Errors
-    /// Those of [`reload`](Self::reload).
+    /// The same as for [`reload`](Self::reload).
     pub fn set_revocation_lists(
         &self,
         lists: impl IntoIterator<Item = RevocationList>,
@@ -240,7 +239,7 @@ impl Tls {
     }
 
     fn replace(&self, change: impl FnOnce(&mut Sources)) -> Result<(), TlsError> {
-        // Serialize replacements. Otherwise one of two concurrent changes could be lost.
+        // Without this lock, one of two concurrent changes could be lost.
         let _lock = lock(&self.shared.reload_lock);
         let mut sources = self.shared.current.load().sources.clone();
         change(&mut sources);
@@ -248,18 +247,18 @@ impl Tls {
         Ok(())
     }
 
-    /// Returns whether TLS is used for a profile that offers TLS, and possibly plaintext.
+    /// Returns whether calls use TLS for a profile that offers it, and possibly plaintext as well.
     pub(crate) fn uses_tls(&self, offers_plaintext: bool) -> bool {
-        !offers_plaintext || self.rules().outgoing != Outgoing::WhereRequired
+        !offers_plaintext || self.rules().outgoing != OutgoingTls::WhereRequired
     }
 
-    /// Returns whether plaintext is used for a profile that offers it, if the reference offers TLS or not.
+    /// Returns whether calls use plaintext for a profile that offers it. Another profile may offer TLS.
     pub(crate) fn uses_plaintext(&self, offers_tls: bool) -> bool {
         match self.rules().outgoing {
             // An attacker on the path could force a fallback to plaintext.
-            Outgoing::Preferred => !offers_tls,
-            Outgoing::Required => false,
-            Outgoing::WhereRequired => true,
+            OutgoingTls::Preferred => !offers_tls,
+            OutgoingTls::Required => false,
+            OutgoingTls::WhereRequired => true,
         }
     }
 
@@ -281,11 +280,12 @@ impl Tls {
         self.shared.current.load().client.clone()
     }
 
-    /// Returns the component of references for a TLS port (clause "Security Service
+    /// Returns the tagged component that announces a TLS port in references (clause "Security Service
     /// TAG_SSL_SEC_TRANS").
     pub(crate) fn component(&self, port: u16, has_plaintext: bool) -> SslSecTrans {
-        let mut target_supports =
-            SslSecTrans::PROTECTED | SslSecTrans::DETECTS | SslSecTrans::TRUST_IN_TARGET;
+        let mut target_supports = SslSecTrans::PROTECTED
+            | SslSecTrans::DETECT_REPLAY_AND_MISORDERING
+            | SslSecTrans::TRUST_IN_TARGET;
         let mut target_requires = SslSecTrans::PROTECTED;
         match self.rules().client_certificates {
             ClientCertificates::None => {}
@@ -310,36 +310,37 @@ impl fmt::Debug for Tls {
 }
 
 impl TlsBuilder {
-    /// Sets the certificate and key of this ORB. Servers need them, and clients if the server requests them.
+    /// Sets the ORB's certificate and key. Servers need them, and clients if a server requires a certificate.
     pub fn identity(mut self, identity: Identity) -> Self {
         self.sources.identity = Some(identity);
         self
     }
 
-    /// Sets the CAs that are trusted for certificates of servers, and of clients if these are requested.
+    /// Sets the CAs that are trusted to issue the certificates of servers, and of clients if
+    /// [`client_certificates`](Self::client_certificates) are requested.
     pub fn trust(mut self, trust: Trust) -> Self {
         self.sources.trust = Some(trust);
         self
     }
 
-    /// Adds a list of revoked certificates of a CA, which are then rejected. Can be called several times.
+    /// Adds a CA's list of revoked certificates, which are then rejected. Can be called several times.
     ///
-    /// With at least one list, all certificates of a chain below the trusted CA are checked according to
-    /// [`revocation_check`](Self::revocation_check). [`build`](Self::build) and [`Tls::reload`] read the
-    /// lists, which are never downloaded. A new list applies only to new handshakes.
+    /// If there is at least one list, all certificates of a chain below the trusted CA are checked according
+    /// to [`revocation_check`](Self::revocation_check). [`build`](Self::build) and [`Tls::reload`] read the
+    /// lists from files or memory. Lists are never downloaded. A new list applies only to new handshakes.
     pub fn revocation_list(mut self, list: RevocationList) -> Self {
         self.sources.revocation_lists.push(list);
         self
     }
 
-    /// Sets the rule for certificates without a revocation list, or with an outdated one, if there is a
-    /// [`revocation_list`](Self::revocation_list). By default, they are rejected.
+    /// Sets the rule for certificates whose CA has no revocation list, or only an outdated one. It applies if
+    /// there is at least one [`revocation_list`](Self::revocation_list). By default, they are rejected.
     pub fn revocation_check(mut self, check: RevocationCheck) -> Self {
         self.rules.revocation_check = check;
         self
     }
 
-    /// Sets whether clients are requested to send a certificate. By default, they are not.
+    /// Sets whether clients are asked for a certificate. By default, they are not.
     pub fn client_certificates(mut self, requested: ClientCertificates) -> Self {
         self.rules.client_certificates = requested;
         self
@@ -351,8 +352,8 @@ impl TlsBuilder {
         self
     }
 
-    /// Accepts only servers with this certificate, given by its SHA-256 digest, or one of several if called
-    /// several times. Issuer, subject, validity and revocation of these certificates are not checked.
+    /// Accepts only servers whose certificate has one of the SHA-256 digests with which this is called.
+    /// Issuer, subject, validity and revocation of the certificate are not checked.
     pub fn pin(mut self, fingerprint: [u8; 32]) -> Self {
         self.rules.fingerprints.push(fingerprint);
         self
@@ -364,13 +365,13 @@ impl TlsBuilder {
         self
     }
 
-    /// Sets the choice between plaintext and TLS for calls. The default is [`Outgoing::Preferred`].
-    pub fn outgoing(mut self, outgoing: Outgoing) -> Self {
+    /// Sets the choice between plaintext and TLS for calls. The default is [`OutgoingTls::Preferred`].
+    pub fn outgoing(mut self, outgoing: OutgoingTls) -> Self {
         self.rules.outgoing = outgoing;
         self
     }
 
-    /// Sets the timeout of handshakes with clients (default 10 s), unlike `OrbBuilder::connect_timeout`.
+    /// Sets the timeout of handshakes with clients (default: 10 s). For servers, `connect_timeout` applies.
     pub fn handshake_timeout(mut self, timeout: Duration) -> Self {
         self.rules.handshake_timeout = timeout;
         self
@@ -378,9 +379,10 @@ impl TlsBuilder {
 
     /// Sets the maximum number of concurrent handshakes with clients. The default is 256.
     ///
-    /// If it is reached, a new connection evicts a handshake that has taken longer than
-    /// [`OrbBuilder::evict_idle_after`](crate::OrbBuilder::evict_idle_after), or whose address has at least
-    /// two more handshakes, preferably one without a ClientHello. Otherwise, the new connection is closed.
+    /// If it is reached, a new connection evicts a handshake that has run for at least
+    /// [`OrbBuilder::evict_idle_after`](crate::OrbBuilder::evict_idle_after), or whose client's address has
+    /// at least two more handshakes than the new client's. A handshake without a ClientHello is preferred. If
+    /// no handshake can be evicted, the new connection is closed.
     pub fn max_handshakes(mut self, handshakes: usize) -> Self {
         self.rules.max_handshakes = handshakes.max(1);
         self
@@ -389,7 +391,7 @@ impl TlsBuilder {
     /// Reads the files and checks the configuration.
     ///
     /// # Errors
-    /// A file cannot be read or is invalid, or the options contradict each other.
+    /// A file cannot be read or is invalid, or the options are incomplete or not supported.
     pub fn build(self) -> Result<Tls, TlsError> {
         let current = ArcSwap::from_pointee(LoadedConfig::load(self.sources, &self.rules)?);
         Ok(Tls { shared: Arc::new(Shared { rules: self.rules, current, reload_lock: Mutex::default() }) })
@@ -435,7 +437,7 @@ impl LoadedConfig {
                 };
                 let mut server =
                     builder.with_cert_resolver(Arc::new(pem::SingleCertificate(Arc::clone(certified))));
-                // A resumed session would accept certificates that have expired or were revoked meanwhile.
+                // A resumed session would accept a certificate that has since expired or been revoked.
                 // Resumption would save little, because the connections of ORBs are few and long-lived.
                 server.session_storage = Arc::new(NoServerSessionStorage {});
                 server.send_tls13_tickets = 0;

@@ -14,35 +14,40 @@ use rustls::{RootCertStore, SignatureScheme};
 
 use crate::tls::TlsError;
 
-/// The source of a certificate and its private key, read by [`TlsBuilder::build`](super::TlsBuilder::build).
+/// The source of a certificate and its private key. [`TlsBuilder::build`](super::TlsBuilder::build) and
+/// [`Tls::reload`](super::Tls::reload) read it.
 #[derive(Debug, Clone)]
 pub struct Identity {
-    chain: Source,
-    key: Source,
+    chain: PemSource,
+    key: PemSource,
 }
 
-/// The source of trusted CA certificates, read by [`TlsBuilder::build`](super::TlsBuilder::build).
+/// The source of trusted CA certificates. [`TlsBuilder::build`](super::TlsBuilder::build) and
+/// [`Tls::reload`](super::Tls::reload) read it.
 #[derive(Debug, Clone)]
-pub struct Trust(Source);
+pub struct Trust(PemSource);
 
 #[derive(Clone)]
-pub(super) enum Source {
+pub(super) enum PemSource {
     File(PathBuf),
+    /// A description for error messages, and the PEM text.
     Text(&'static str, Arc<[u8]>),
 }
 
 impl Identity {
-    /// Reads from PEM files the certificate, followed by those of intermediate CAs, and the private key,
-    /// unencrypted in PKCS#8, PKCS#1 (RSA) or SEC1 (EC) format. Both may be in the same file.
+    /// Takes the certificate and the private key from PEM files. They may be in the same file.
+    ///
+    /// The certificate comes first in `chain`. The certificates of intermediate CAs follow, if there are any.
+    /// The private key must be unencrypted, in PKCS#8, PKCS#1 (RSA) or SEC1 (EC) format.
     pub fn files(chain: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
-        Self { chain: Source::File(chain.into()), key: Source::File(key.into()) }
+        Self { chain: PemSource::File(chain.into()), key: PemSource::File(key.into()) }
     }
 
-    /// Reads the certificate and the private key from memory: see [`files`](Self::files).
+    /// Takes the certificate and the private key from memory, in the same formats as [`files`](Self::files).
     pub fn pem(chain: impl AsRef<[u8]>, key: impl AsRef<[u8]>) -> Self {
         Self {
-            chain: Source::Text("the PEM text of the certificate", chain.as_ref().into()),
-            key: Source::Text("the PEM text of the private key", key.as_ref().into()),
+            chain: PemSource::Text("the PEM text of the certificate", chain.as_ref().into()),
+            key: PemSource::Text("the PEM text of the private key", key.as_ref().into()),
         }
     }
 
@@ -60,7 +65,7 @@ impl Identity {
         let unusable = |error| self.key.error(format!("the private key cannot be used: {error}"));
         let certified = CertifiedKey::new(chain, key.map_err(unusable)?);
         match certified.keys_match() {
-            // Accept keys for which the check is not possible.
+            // Keys that cannot be checked are accepted.
             Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => {
                 Ok(Arc::new(certified))
             }
@@ -73,14 +78,14 @@ impl Identity {
 }
 
 impl Trust {
-    /// Reads the certificates of one or more CAs from a file.
+    /// Takes the certificates of one or more CAs from a PEM file.
     pub fn file(path: impl Into<PathBuf>) -> Self {
-        Self(Source::File(path.into()))
+        Self(PemSource::File(path.into()))
     }
 
-    /// Reads the certificates of one or more CAs from memory.
+    /// Takes the certificates of one or more CAs from a PEM text in memory.
     pub fn pem(certificates: impl AsRef<[u8]>) -> Self {
-        Self(Source::Text("the PEM text of the trusted certificates", certificates.as_ref().into()))
+        Self(PemSource::Text("the PEM text of the trusted certificates", certificates.as_ref().into()))
     }
 
     pub(super) fn load(&self) -> Result<RootCertStore, TlsError> {
@@ -94,7 +99,7 @@ impl Trust {
     }
 }
 
-impl Source {
+impl PemSource {
     fn read(&self) -> Result<Arc<[u8]>, TlsError> {
         match self {
             Self::Text(_, bytes) => Ok(Arc::clone(bytes)),
@@ -111,8 +116,7 @@ impl Source {
 
     pub(super) fn revocation_lists(&self) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
         let bytes = self.read()?;
-        // A list in DER, the format in which CAs publish lists, starts with the tag of an ASN.1 sequence. PEM
-        // contains a line that begins a section.
+        // Most CAs publish lists in DER, which begins with the tag of a sequence. PEM has a `BEGIN` line.
         if bytes.starts_with(&[0x30]) && !contains(&bytes, b"-----BEGIN ") {
             return Ok(vec![bytes.to_vec().into()]);
         }
@@ -132,7 +136,7 @@ impl Source {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for PemSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => path.display().fmt(f),
@@ -141,10 +145,10 @@ impl fmt::Display for Source {
     }
 }
 
-/// Writes only the description, because the content may be a private key.
-impl fmt::Debug for Source {
+/// Writes only the path or the description, because the content may be a private key.
+impl fmt::Debug for PemSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Source({self})")
+        write!(f, "PemSource({self})")
     }
 }
 
@@ -173,7 +177,7 @@ impl ResolvesServerCert for SingleCertificate {
 }
 
 impl ResolvesClientCert for SingleCertificate {
-    /// Ignores the CAs that the server accepts: if it rejects the certificate, it reports a reason.
+    /// Ignores the CAs that the server names. If the server rejects the certificate, it sends an alert.
     fn resolve(&self, _: &[&[u8]], schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         self.0.key.choose_scheme(schemes).map(|_| Arc::clone(&self.0))
     }

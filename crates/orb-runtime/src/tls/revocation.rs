@@ -10,32 +10,33 @@ use rustls::pki_types::CertificateRevocationListDer;
 use rustls::server::ClientCertVerifierBuilder;
 
 use crate::tls::TlsError;
-use crate::tls::pem::Source;
+use crate::tls::pem::PemSource;
 
-/// Lists of revoked certificates (CRL, RFC 5280), read by [`TlsBuilder::build`](super::TlsBuilder::build).
+/// The source of lists of revoked certificates (CRL, RFC 5280).
+/// [`TlsBuilder::build`](super::TlsBuilder::build) and [`Tls::reload`](super::Tls::reload) read it.
 #[derive(Debug, Clone)]
-pub struct RevocationList(Source);
+pub struct RevocationList(PemSource);
 
 /// The rule for a certificate that no current revocation list covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum RevocationCheck {
-    /// The certificate is rejected if its CA or an intermediate CA has no list, or only an outdated one
-    /// (after `nextUpdate`). Therefore an attacker gains nothing by suppressing new lists.
+    /// The certificate is rejected if its CA or an intermediate CA has no list, or only a list whose
+    /// `nextUpdate` has passed. Therefore an attacker gains nothing by suppressing new lists.
     #[default]
     Strict,
-    /// The certificate is accepted. Only certificates in a list are rejected, even if the list is outdated.
+    /// The certificate is accepted. Only certificates in a list are rejected, even if that list is outdated.
     Listed,
 }
 
 impl RevocationList {
-    /// Reads one or more lists in PEM, or one list in DER, from a file.
+    /// Takes one or more lists in PEM, or one list in DER, from a file.
     pub fn file(path: impl Into<PathBuf>) -> Self {
-        Self(Source::File(path.into()))
+        Self(PemSource::File(path.into()))
     }
 
-    /// Reads one or more lists in PEM from memory.
+    /// Takes one or more lists in PEM from memory.
     pub fn pem(lists: impl AsRef<[u8]>) -> Self {
-        Self(Source::Text("the PEM text of the revocation lists", lists.as_ref().into()))
+        Self(PemSource::Text("the PEM text of the revocation lists", lists.as_ref().into()))
     }
 
     fn load(
@@ -44,7 +45,7 @@ impl RevocationList {
         provider: &Arc<CryptoProvider>,
     ) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
         let lists = self.0.revocation_lists()?;
-        // Check each source separately, so that an error contains its name.
+        // Check the lists of each source separately, so that an error names the source.
         let verifier = WebPkiServerVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(provider))
             .with_crls(lists.iter().cloned())
             .build();

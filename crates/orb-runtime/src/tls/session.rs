@@ -10,7 +10,7 @@ use x509_cert::der::Decode;
 use crate::tls::TlsVersion;
 use crate::tls::verify::fingerprint;
 
-/// The TLS session of a connection, with the certificate of the peer. Servants get it by `Request::tls`.
+/// The TLS session of a connection, with the peer's certificate. Servants get it by `Request::tls`.
 pub struct TlsSession {
     version: TlsVersion,
     cipher_suite: &'static str,
@@ -51,7 +51,7 @@ impl TlsSession {
         self.cipher_suite
     }
 
-    /// Returns the certificates that the peer sent, in DER: its own certificate, and then those of CAs.
+    /// Returns the certificates that the peer sent, in DER: first its own, then the certificates of CAs.
     pub fn certificates(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.chain.iter().map(|certificate| certificate.as_ref())
     }
@@ -62,8 +62,8 @@ impl TlsSession {
         !self.chain.is_empty()
     }
 
-    /// Returns the subject of the peer's certificate, if it can be parsed, in the format of RFC 4514, such as
-    /// `CN=billing,O=Example`.
+    /// Returns the subject of the peer's certificate in the format of RFC 4514, such as
+    /// `CN=billing,O=Example`. Returns `None` if the peer sent no certificate, or if it cannot be parsed.
     #[must_use]
     pub fn subject(&self) -> Option<&str> {
         let read = || {
@@ -73,7 +73,7 @@ impl TlsSession {
         self.subject.get_or_init(read).as_deref()
     }
 
-    /// Returns the SHA-256 digest of the peer's certificate, for `TlsBuilder::pin`.
+    /// Returns the SHA-256 digest of the peer's certificate, if it sent one, for `TlsBuilder::pin`.
     #[must_use]
     pub fn fingerprint(&self) -> Option<[u8; 32]> {
         self.chain.first().map(|certificate| fingerprint(certificate))

@@ -21,7 +21,8 @@ pub(super) fn fingerprint(certificate: &[u8]) -> [u8; 32] {
     bytes
 }
 
-/// Verifies server certificates by digest, if digests are configured, or else by chain and possibly name.
+/// Verifies server certificates by their digest if digests are configured, and otherwise by their chain. The
+/// name in a certificate is checked unless that is disabled.
 #[derive(Debug)]
 pub(super) struct ServerVerifier {
     chain_verifier: Option<Arc<WebPkiServerVerifier>>,
@@ -69,7 +70,7 @@ impl ServerCertVerifier for ServerVerifier {
             return Err(CertificateError::UnknownIssuer.into());
         };
         match chain_verifier.verify_server_cert(certificate, intermediates, name, ocsp, now) {
-            // The name is checked last, so that everything else is valid.
+            // The verifier checks the name last. Therefore everything else is valid.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) if self.names == ServerNames::Unchecked => Ok(ServerCertVerified::assertion()),

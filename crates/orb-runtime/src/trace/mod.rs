@@ -1,4 +1,4 @@
-//! The wire log, and logging to stderr (`-ORBtraceLevel`).
+//! The wire log, which shows the messages of connections, and logging to stderr (`-ORBtraceLevel`).
 
 #[cfg(feature = "trace-stderr")]
 mod stderr;
@@ -10,12 +10,12 @@ use giop_codec::giop::MessageHeader;
 use tracing::Level;
 
 #[cfg(feature = "trace-stderr")]
-pub(crate) use stderr::{flushed, to_stderr};
+pub(crate) use stderr::{flush_stderr, log_to_stderr};
 
 use crate::transport::Peer;
 
 const MAX_LOGGED_BYTES: usize = 256;
-/// The object identifier of GSSUP in DER, at the start of a login token. The log omits the token.
+/// The first bytes of a token with user name and password: the object identifier of GSSUP, in DER.
 const LOGIN_TOKEN_START: &[u8] = &[0x06, 0x06, 0x67, 0x81, 0x02, 0x01, 0x01, 0x01];
 
 #[derive(Debug, Clone, Copy)]
@@ -28,20 +28,21 @@ pub(crate) enum Direction {
 
 /// Returns whether the wire log (target `zorb::wire`, level trace) is enabled.
 #[inline]
-pub(crate) fn wire_enabled() -> bool {
+pub(crate) fn is_wire_log_enabled() -> bool {
     tracing::enabled!(target: "zorb::wire", Level::TRACE)
 }
 
-/// Writes a message to the wire log. `bytes` contains at least the logged ones of its `len` bytes.
+/// Writes a message of `len` bytes to the wire log. `bytes` must contain at least its first
+/// [`MAX_LOGGED_BYTES`], or the whole message if that is shorter.
 #[cold]
-pub(crate) fn wire(direction: Direction, peer: &Peer, operation: &str, bytes: &[u8], len: usize) {
+pub(crate) fn log_message(direction: Direction, peer: &Peer, operation: &str, bytes: &[u8], len: usize) {
     let header = bytes.first_chunk().map(MessageHeader::decode);
     let (kind, version) = match header {
         Some(Ok(header)) => (format!("{:?}", header.kind), header.version.to_string()),
         _ => ("?".to_owned(), "?".to_owned()),
     };
     let shown = bytes.get(..MAX_LOGGED_BYTES).unwrap_or(bytes);
-    // Omit a login token, because its password would be readable.
+    // Omit a login token and all bytes after it, because its password would be readable.
     let login = shown.windows(LOGIN_TOKEN_START.len()).position(|window| window == LOGIN_TOKEN_START);
     let shown = login.and_then(|at| shown.get(..at)).unwrap_or(shown);
     let mut hex = String::with_capacity(2 * MAX_LOGGED_BYTES + 3);

@@ -7,15 +7,15 @@ use std::time::Duration;
 use giop_codec::OneLine;
 use tracing::Level;
 
-use crate::lossy::{Lossy, missing_lines_notice};
+use crate::lossy::{LossyWriter, missing_lines_notice};
 
-static QUEUE: OnceLock<Lossy> = OnceLock::new();
+static QUEUE: OnceLock<LossyWriter> = OnceLock::new();
 
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Sets a subscriber that writes to stderr. If stderr is not read, lines are dropped and counted. The levels
-/// are those of omniORB: 1 for warnings, from 2 events, from 10 connections and calls, from 25 messages.
-pub(crate) fn to_stderr(level: u32) {
+/// Sets a subscriber that writes to stderr. If stderr is not read, lines are dropped and counted. Level 0
+/// logs nothing, level 1 warnings, 2 also events, 10 also connections and calls, and 25 also messages.
+pub(crate) fn log_to_stderr(level: u32) {
     let level = match level {
         0 => return,
         1 => Level::WARN,
@@ -24,7 +24,10 @@ pub(crate) fn to_stderr(level: u32) {
         _ => Level::TRACE,
     };
     if QUEUE.get().is_none() {
-        let Ok(queue) = Lossy::new(io::stderr(), Lossy::MAX_BYTES, missing_lines_notice) else { return };
+        let Ok(queue) = LossyWriter::new(io::stderr(), LossyWriter::DEFAULT_MAX_BYTES, missing_lines_notice)
+        else {
+            return;
+        };
         let _ = QUEUE.set(queue);
     }
     let Some(queue) = QUEUE.get() else { return };
@@ -34,11 +37,12 @@ pub(crate) fn to_stderr(level: u32) {
         .with_writer(|| Escaped(queue))
         .with_target(true)
         .finish();
-    // If the program has set a subscriber, it is kept.
+    // This fails if the program has already set a subscriber, which then stays in use.
     let _ = tracing::subscriber::set_global_default(subscriber);
 }
 
-pub(crate) async fn flushed() {
+/// Waits until all queued lines are written, for at most [`FLUSH_TIMEOUT`].
+pub(crate) async fn flush_stderr() {
     let Some(queue) = QUEUE.get() else { return };
     let done = async {
         while !queue.is_done() {
@@ -48,8 +52,8 @@ pub(crate) async fn flushed() {
     let _ = tokio::time::timeout(FLUSH_TIMEOUT, done).await;
 }
 
-/// A writer that escapes log lines, which may contain text from peers.
-struct Escaped(&'static Lossy);
+/// A writer that escapes control characters in log lines, which may contain text from peers.
+struct Escaped(&'static LossyWriter);
 
 impl io::Write for Escaped {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {

@@ -7,13 +7,14 @@ use rustix::io::Result;
 use rustix::net::SendFlags;
 use tokio::net::TcpStream;
 
-/// No SIGPIPE if the peer has closed the connection. Apple's systems have a socket option: see [`prepare`].
+/// Prevents SIGPIPE if the peer has closed the connection. Apple's systems do not have this flag.
 #[cfg(not(target_vendor = "apple"))]
-const FLAGS: SendFlags = SendFlags::NOSIGNAL;
+const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
 #[cfg(target_vendor = "apple")]
-const FLAGS: SendFlags = SendFlags::empty();
+const SEND_FLAGS: SendFlags = SendFlags::empty();
 
-pub(crate) fn prepare(stream: &TcpStream) -> std::io::Result<()> {
+/// Sets the socket option that prevents SIGPIPE on Apple's systems. Does nothing on other systems.
+pub(crate) fn prevent_sigpipe(stream: &TcpStream) -> std::io::Result<()> {
     #[cfg(target_vendor = "apple")]
     socket2::SockRef::from(stream).set_nosigpipe(true)?;
     let _ = stream;
@@ -32,7 +33,7 @@ pub(super) fn read_vectored(stream: &TcpStream, into: &mut [IoSliceMut<'_>]) -> 
 
 #[inline]
 pub(super) fn write(stream: &TcpStream, bytes: &[u8]) -> Result<usize> {
-    rustix::net::send(stream.as_fd(), bytes, FLAGS)
+    rustix::net::send(stream.as_fd(), bytes, SEND_FLAGS)
 }
 
 #[inline]

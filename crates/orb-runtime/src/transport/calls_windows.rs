@@ -6,8 +6,8 @@ use rustix::io::{Errno, Result};
 use socket2::SockRef;
 use tokio::net::TcpStream;
 
-/// Does nothing: on Windows, connected sockets need no options.
-pub(crate) fn prepare(_: &TcpStream) -> io::Result<()> {
+/// Does nothing, because Windows has no SIGPIPE.
+pub(crate) fn prevent_sigpipe(_: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 

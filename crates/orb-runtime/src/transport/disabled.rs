@@ -1,5 +1,5 @@
 //! Replacements for the transports that this build or this system does not support: TLS, Unix sockets,
-//! io_uring. Their types have no values, so that their methods never run.
+//! io_uring. Their types have no values. Therefore their methods never run.
 
 /// Implements the methods of a type that has no values.
 macro_rules! never {
@@ -117,7 +117,7 @@ pub(crate) mod uring {
     never! {
         RingHandle
         fn has_ended(&self) -> bool;
-        fn enters(&self) -> &Arc<AtomicU64>;
+        fn enter_calls(&self) -> &Arc<AtomicU64>;
     }
 
     never! {
@@ -129,7 +129,7 @@ pub(crate) mod uring {
         fn take_read(&self) -> RingRead;
         fn start_read(&self, ReadBuf, ReadCompletion);
         fn set_low_water(&self, usize) -> io::Result<()>;
-        fn start_header(&self);
+        fn start_header_read(&self);
         fn cancel_read(&self);
         fn start_write(&self, Transmit);
         fn take_written(&self) -> Option<(Transmit, io::Result<()>)>;
@@ -141,7 +141,7 @@ pub(crate) mod uring {
 
     impl RingHandle {
         pub(crate) fn of_current_runtime() -> io::Result<Self> {
-            let text = "io_uring is not compiled in (feature `uring`, on Linux)";
+            let text = "this build does not support io_uring, which requires Linux and the feature `uring`";
             Err(io::Error::new(io::ErrorKind::Unsupported, text))
         }
 

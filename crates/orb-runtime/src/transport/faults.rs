@@ -1,4 +1,4 @@
-//! Random faults of in-memory connections. A seed determines them, so that a run can be replayed.
+//! Random faults of in-memory connections. A seed determines the faults, so that a run can be replayed.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -13,31 +13,27 @@ const SEED_VARIABLE: &str = "ZORB_FAULTS";
 /// Random faults for the connections of a [`Pair`](crate::testing::Pair). The seed and the number of a
 /// connection determine its faults, so that a failed run can be replayed with its seed.
 ///
-/// By default, bytes only arrive late and in pieces of any size, so that replies of several connections may
-/// change their order, but every call succeeds. [`cut`](Self::cut) and [`flip`](Self::flip) cause failures.
+/// By default, bytes arrive late and in pieces of any size, and every call succeeds. Replies of several
+/// connections may change their order. [`cut`](Self::cut) and [`flip`](Self::flip) cause failures.
 ///
 /// ```
 /// # mod zorb { pub use orb_runtime::*; }
 /// use std::time::Duration;
-/// use zorb::testing::{Faults, pair, seeds};
+/// use zorb::testing::{RandomFaults, pair, seeds};
 ///
 /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
 /// # runtime.unwrap().block_on(async {
-/// // 20 seeds, or the seed in ZORB_FAULTS.
-/// for seed in seeds(20) {
-///     let orbs = pair();
-///     // Each of the first two connections breaks somewhere in its first 500 bytes.
-///     orbs.inject(Faults::seeded(seed).delay(Duration::from_millis(50)).cut(500).limit_to_first(2));
-///     // ... activate a servant at `orbs.server`, call it from `orbs.client`, and check the results ...
-/// }
+/// // The seeds 0 to 19, or only the seed in the environment variable ZORB_FAULTS. for seed in seeds(20) {
+/// let orbs = pair(); // Each of the first two connections breaks somewhere in its first 500 bytes.
+/// orbs.set_random_faults(RandomFaults::seeded(seed).delay(Duration::from_millis(50)).cut(500).limit_to_first(2));
+/// // ... activate a servant at `orbs.server`, call it from `orbs.client`, and check the results ... }
 /// # });
 /// ```
 ///
-/// If a test panics before the pair is dropped, the seed and the faults of each connection are written to
-/// standard error.
+/// If a test panics, the pair writes the seed and the faults of each connection to standard error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use = "`Pair::inject` applies the faults"]
-pub struct Faults {
+#[must_use = "`Pair::set_random_faults` applies the faults"]
+pub struct RandomFaults {
     seed: u64,
     delay: Duration,
     cut: Option<u64>,
@@ -45,25 +41,25 @@ pub struct Faults {
     failing_connections: u64,
 }
 
-impl Faults {
-    /// Creates the faults of this seed: pieces of any size, delays of up to 10 ms.
+impl RandomFaults {
+    /// Creates the faults that a seed determines: pieces of any size, and delays of up to 10 ms.
     pub fn seeded(seed: u64) -> Self {
         Self { seed, delay: Duration::from_millis(10), cut: None, flip: None, failing_connections: u64::MAX }
     }
 
-    /// Sets the maximum delay of bytes, in tokio's time. Zero disables the delay.
+    /// Sets the maximum delay of bytes, by tokio's clock. Zero disables the delay.
     pub fn delay(mut self, max: Duration) -> Self {
         self.delay = max;
         self
     }
 
-    /// Breaks connections somewhere in the first `within` bytes of one direction, in a random way of [`Cut`].
+    /// Breaks each connection at a random position in the first `within` bytes, in a random way of [`Cut`].
     pub fn cut(mut self, within: u64) -> Self {
         self.cut = Some(within.max(1));
         self
     }
 
-    /// Inverts one bit in the first `within` bytes of one direction.
+    /// Inverts one random bit in the first `within` bytes of one direction of each connection.
     pub fn flip(mut self, within: u64) -> Self {
         self.flip = Some(within.max(1));
         self
@@ -81,7 +77,7 @@ impl Faults {
         self.seed
     }
 
-    /// Returns the faults of the connection with this number, from 0: those to the server and to the client.
+    /// Returns the faults of requests and of replies on a connection. Connections are numbered from 0.
     #[must_use]
     pub fn of_connection(&self, connection: u64) -> (PipeFaults, PipeFaults) {
         let mut random = Random(self.seed ^ connection.wrapping_mul(0xd134_2543_de82_ef95));
@@ -89,7 +85,7 @@ impl Faults {
             let mut faults = PipeFaults::default();
             (faults.delay, faults.random_seed) = (self.delay, Some(random.next()));
             if random.below(2) == 0 {
-                // Simulates a slow reader, for which the writer must often wait.
+                // With a small capacity, the writer must often wait for the reader.
                 faults.capacity = 64 + random.below(4096) as usize;
             }
             faults
@@ -103,7 +99,7 @@ impl Faults {
             }
             if let Some(within) = self.flip {
                 let direction = if random.below(2) == 0 { requests } else { replies };
-                direction.flip = Some(random.below(within.saturating_mul(8)));
+                direction.flipped_bit = Some(random.below(within.saturating_mul(8)));
             }
         }
         let [requests, replies] = directions;
@@ -111,14 +107,13 @@ impl Faults {
     }
 }
 
-impl fmt::Display for Faults {
+impl fmt::Display for RandomFaults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "faults of seed {} ({SEED_VARIABLE}={} replays it)", self.seed, self.seed)
     }
 }
 
-/// Returns the seeds from 0 to `count` (exclusive), or only the seed in the environment variable
-/// `ZORB_FAULTS`.
+/// Returns the seeds from 0 to `count` (exclusive), or only the seed in the variable `ZORB_FAULTS`.
 ///
 /// # Panics
 /// Panics if the variable is not a number.
@@ -134,14 +129,13 @@ pub fn seeds(count: u64) -> impl Iterator<Item = u64> {
 /// Polls a future up to `polls` times, even if it was not woken, and then drops it. Other tasks run after
 /// each poll. Returns the output if the future has completed.
 ///
-/// If a test calls this function for 0, 1, 2 ... polls until it returns an output, the future is dropped at
-/// each of its await points.
+/// If a test calls this for 0, 1, 2 ... polls until it returns an output, all await points are covered.
 ///
 /// ```
 /// # mod zorb { pub use orb_runtime::*; }
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 /// let mut polls = 0;
-/// while zorb::testing::dropped_after(polls, tokio::task::yield_now()).await.is_none() {
+/// while zorb::testing::drop_after_polls(polls, tokio::task::yield_now()).await.is_none() {
 ///     // ... check that no state remains ...
 ///     polls += 1;
 /// }
@@ -150,7 +144,7 @@ pub fn seeds(count: u64) -> impl Iterator<Item = u64> {
 ///
 /// # Cancel safety
 /// Dropping the returned future drops `future`.
-pub async fn dropped_after<F: Future>(polls: usize, future: F) -> Option<F::Output> {
+pub async fn drop_after_polls<F: Future>(polls: usize, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     for _ in 0..polls {
         if let Poll::Ready(output) = poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await {
@@ -161,7 +155,7 @@ pub async fn dropped_after<F: Future>(polls: usize, future: F) -> Option<F::Outp
     None
 }
 
-/// SplitMix64, not the generator of a crate, because a replay must not depend on the version of a crate.
+/// A random number generator (SplitMix64). The generator of a crate could change between versions.
 #[derive(Debug)]
 pub(crate) struct Random(pub(super) u64);
 
@@ -178,6 +172,7 @@ impl Random {
         self.next().checked_rem(end).unwrap_or(0)
     }
 
+    /// Returns a number from 0 to 1 (exclusive).
     pub(crate) fn fraction(&mut self) -> f64 {
         self.below(1 << 20) as f64 / f64::from(1 << 20)
     }

@@ -10,8 +10,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 pub(super) fn set(socket: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
     let value = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
     let size = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: `value` lives through the call, and `size` is its size; the descriptor is open while it is
-    // borrowed.
+    // SAFETY: `value` lives during the call, `size` is its size, and the borrowed descriptor is open.
     let outcome = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),

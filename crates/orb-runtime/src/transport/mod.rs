@@ -1,17 +1,17 @@
 //! The byte streams of connections: TCP, TLS, Unix sockets, and an in-memory pipe for tests.
 //!
-//! Sockets and the pipe are read and written when they are ready. An io_uring ([`uring`]) takes ownership of
-//! buffers and reports completions later: see `connection::ring`.
+//! Sockets and the pipe are read and written when they are ready. An io_uring ([`uring`]) instead takes
+//! ownership of buffers and reports completed reads and writes later: see `connection::ring`.
 
 #[cfg(not(windows))]
 mod calls;
 #[cfg(windows)]
 #[path = "calls_windows.rs"]
 mod calls;
+pub(crate) mod close_listener;
 #[cfg(not(all(feature = "tls", feature = "uring", target_os = "linux")))]
 mod disabled;
 pub(crate) mod faults;
-pub(crate) mod last;
 #[cfg(unix)]
 mod low_water;
 mod outcome;
@@ -41,7 +41,7 @@ use giop_proto::receive::ReadBuf;
 use rustix::fd::AsFd;
 use tokio::net::TcpStream;
 
-pub(crate) use calls::prepare;
+pub(crate) use calls::prevent_sigpipe;
 #[cfg(not(feature = "tls"))]
 pub(crate) use disabled::tls;
 #[cfg(not(unix))]
@@ -62,11 +62,11 @@ use crate::transport::uring::{RingHandle, UringSocket};
 pub enum Peer {
     /// A TCP endpoint.
     Tcp(SocketAddr),
-    /// A process on this machine, with the path of the Unix socket on which the server listens.
+    /// A process on this machine. The path is that of the Unix socket on which the server listens.
     Unix(PathBuf),
     /// The other end of an in-memory pipe.
     Memory,
-    /// This process, for a collocated call.
+    /// This process, for calls whose servant is in the same process.
     Local,
 }
 
@@ -94,17 +94,15 @@ impl fmt::Display for Peer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Transport {
-    /// tokio waits until a socket is ready. Each read and write is then a system call.
+    /// tokio waits until a socket is ready. Each read and each write is then a system call.
     #[default]
     Epoll,
-    /// Each runtime has an io_uring, which requires the feature `uring`, Linux 5.17 and a current_thread
-    /// runtime. Otherwise, connections use [`Epoll`](Self::Epoll), and a warning is logged.
+    /// Each tokio runtime has an io_uring. This requires the feature `uring`, Linux 5.17 and a current_thread
+    /// runtime. If one is missing, connections use [`Epoll`](Self::Epoll), and a warning is logged.
     IoUring,
-    /// The ORB has this number of threads (at least one), each with an io_uring. This is for runtimes with
-    /// several threads.
+    /// The ORB has this number of threads (at least one), each with an io_uring, for multi-threaded runtimes.
     ///
-    /// * The first connection starts the threads. They end with `Orb::shutdown`, or after the ORB was
-    ///   dropped.
+    /// * The first connection starts the threads. They end with `Orb::shutdown` or the drop of the ORB.
     /// * Connections are distributed over the threads. They can be used from any runtime and thread.
     /// * Servants run on these threads. A servant that takes long delays other connections. Tasks that
     ///   servants spawn end with the ORB. Servants that are activated as `spawned` or `blocking` run in the
@@ -113,7 +111,7 @@ pub enum Transport {
     IoUringThreads(usize),
 }
 
-/// The counters of an ORB's transport: see `Orb::transport_stats`.
+/// The counters of an ORB's transports: see `Orb::transport_stats`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TransportStats {
@@ -123,8 +121,8 @@ pub struct TransportStats {
     pub fallbacks: u64,
     /// Sends and receives that were submitted to io_urings.
     pub submissions: u64,
-    /// System calls for the io_urings of these connections, including those for other ORBs on them.
-    pub enters: u64,
+    /// Calls of `io_uring_enter` for the rings of these connections, also on behalf of other ORBs.
+    pub enter_calls: u64,
     /// Running threads of [`Transport::IoUringThreads`].
     pub threads: usize,
     /// Established TLS sessions, in both directions.
@@ -136,7 +134,7 @@ pub struct TransportStats {
     /// Clients that were rejected because they sent TLS to a port of plain IIOP.
     pub tls_misdirected: u64,
     /// Clients that were rejected because of the maximum number of concurrent handshakes.
-    pub tls_shed: u64,
+    pub tls_rejected_by_limit: u64,
 }
 
 #[derive(Debug, Default)]
@@ -148,13 +146,14 @@ pub(crate) struct TlsCounters {
     pub(crate) rejected_by_limit: AtomicU64,
 }
 
+/// The configured transport of an ORB, its counters, and its threads.
 #[derive(Debug, Default)]
 pub(crate) struct Sockets {
     transport: Transport,
     ring_connections: AtomicU64,
     fallbacks: AtomicU64,
     submissions: Arc<AtomicU64>,
-    enters: Mutex<Vec<Arc<AtomicU64>>>,
+    enter_calls: Mutex<Vec<Arc<AtomicU64>>>,
     pub(crate) tls: TlsCounters,
     /// Set by the first connection. `None` if the threads could not be started.
     threads: OnceLock<Option<IoThreads>>,
@@ -182,7 +181,7 @@ impl Sockets {
         self.threads.get().and_then(Option::as_ref)
     }
 
-    /// Wraps a connected stream. With `thread`, the driver of the connection must run there.
+    /// Wraps a connected stream in the configured transport. Its driver must run on `thread`, if any.
     pub(crate) fn wrap(
         &self,
         stream: TcpStream,
@@ -216,11 +215,11 @@ impl Sockets {
         match ring {
             Ok(ring) => {
                 self.ring_connections.fetch_add(1, Ordering::Relaxed);
-                let mut enters = lock(&self.enters);
-                if !enters.iter().any(|known| Arc::ptr_eq(known, ring.enters())) {
-                    enters.push(Arc::clone(ring.enters()));
+                let mut enter_calls = lock(&self.enter_calls);
+                if !enter_calls.iter().any(|known| Arc::ptr_eq(known, ring.enter_calls())) {
+                    enter_calls.push(Arc::clone(ring.enter_calls()));
                 }
-                drop(enters);
+                drop(enter_calls);
                 UringSocket::new(ring, stream, pool, &self.submissions, thread.cloned()).map(Socket::Uring)
             }
             Err(reason) => {
@@ -233,18 +232,18 @@ impl Sockets {
     }
 
     pub(crate) fn stats(&self) -> TransportStats {
-        let enters = lock(&self.enters);
+        let enter_calls = lock(&self.enter_calls);
         TransportStats {
             ring_connections: self.ring_connections.load(Ordering::Relaxed),
             fallbacks: self.fallbacks.load(Ordering::Relaxed),
             submissions: self.submissions.load(Ordering::Relaxed),
-            enters: enters.iter().map(|count| count.load(Ordering::Relaxed)).sum(),
-            threads: self.started_threads().map_or(0, IoThreads::running),
+            enter_calls: enter_calls.iter().map(|count| count.load(Ordering::Relaxed)).sum(),
+            threads: self.started_threads().map_or(0, IoThreads::running_count),
             tls_sessions: self.tls.sessions.load(Ordering::Relaxed),
             tls_failures: self.tls.failed.load(Ordering::Relaxed),
             tls_plaintext: self.tls.plaintext.load(Ordering::Relaxed),
             tls_misdirected: self.tls.misdirected.load(Ordering::Relaxed),
-            tls_shed: self.tls.rejected_by_limit.load(Ordering::Relaxed),
+            tls_rejected_by_limit: self.tls.rejected_by_limit.load(Ordering::Relaxed),
         }
     }
 }
@@ -272,7 +271,7 @@ impl Socket {
         }
     }
 
-    /// Reads repeatedly until bytes arrive or `max_time` has passed, bypassing tokio's readiness.
+    /// Reads until bytes arrive or `max_time` has passed, without tokio's readiness. Reads a pipe once.
     pub(crate) fn spin_read(&self, buf: &mut ReadBuf, max_time: Duration) -> io::Result<Option<usize>> {
         match self {
             Self::Tcp(stream) => tcp::spin_read(stream, buf, max_time),
@@ -306,7 +305,7 @@ impl Socket {
         self.ring().and_then(UringSocket::thread)
     }
 
-    /// Writes like [`try_write`](Self::try_write), bypassing tokio's readiness.
+    /// Writes like [`try_write`](Self::try_write), but does not ask tokio whether the socket is ready.
     pub(crate) fn write_now(&self, transmit: &mut Transmit) -> io::Result<Progress> {
         match self {
             Self::Tcp(stream) => tcp::write_now(stream, transmit),
@@ -316,11 +315,12 @@ impl Socket {
         }
     }
 
+    /// Returns whether a thread can block in [`wait`](Self::wait).
     pub(crate) fn can_block(&self) -> bool {
         matches!(self, Self::Tcp(_) | Self::Tls(_))
     }
 
-    /// Blocks the thread until the socket is ready as requested, or until `max_time` has passed.
+    /// Blocks the thread until the socket is readable or writable, as requested, or `max_time` has passed.
     pub(crate) fn wait(&self, read: bool, write: bool, max_time: Duration) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => tcp::wait(stream, read, write, max_time),
@@ -368,8 +368,8 @@ impl Socket {
             #[cfg(not(unix))]
             Self::Tcp(_) => Ok(()),
             Self::Uring(ring) => ring.set_low_water(bytes),
-            // With TLS, some of the missing bytes may be in an incomplete record that was already read, so
-            // that the socket might never become readable.
+            // With TLS, some of the expected bytes may be in an incomplete record that was already read. The
+            // socket might then never become readable. A pipe has no such option.
             Self::Pipe(_) | Self::Tls(_) => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! The results of reads and writes, and what several transports do alike at the end.
+//! The results of reads and writes, and functions that several transports use to shut down.
 
 use std::io;
 use std::net::Shutdown;
@@ -19,23 +19,28 @@ pub(crate) enum Progress {
     not(all(feature = "uring", target_os = "linux")),
     expect(dead_code, reason = "only the feature `uring` creates values")
 )]
+/// The state of the current read of a connection over an io_uring.
 pub(crate) enum RingRead {
+    /// No read was started.
     Idle,
     Pending,
     /// A read into the buffer has completed, with this number of bytes. 0 bytes mean the end of the stream.
     Read(ReadBuf, io::Result<usize>),
-    /// The first bytes of the next message were received, and their number.
+    /// The first bytes of the next message, and how many of them were received.
     Header([u8; PIECE_HEADER_LEN], usize),
     /// The stream has ended, or reading failed.
     Ended(io::Result<()>),
 }
 
-/// The condition that completes a read into a buffer over a ring.
+/// The condition under which a read into a buffer over an io_uring completes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadCompletion {
+    /// Any number of bytes was received.
     AnyBytes,
+    /// The low-water mark of the socket is reached (`SO_RCVLOWAT`).
     LowWater,
-    /// If the buffer is the deposit target of a message, all its bytes and then one header, else any bytes.
+    /// If the buffer receives the rest of a large message: all its bytes, and the header of the next message,
+    /// were received. For other buffers: any number of bytes.
     Message,
 }
 
@@ -44,7 +49,7 @@ pub(crate) fn shut_down(stream: &TcpStream, direction: Shutdown) {
     let _ = socket2::SockRef::from(stream).shutdown(direction);
 }
 
-/// Drops memory that servants lent for incoming bytes. Catches panics of their code.
+/// Drops memory that servants lent for incoming bytes. Catches panics of the servants' code.
 #[cold]
 #[expect(clippy::vec_box, reason = "loans are boxed everywhere, so that moving them is cheap")]
 pub(crate) fn drop_loans(loans: Vec<Box<Loan>>) {

@@ -21,33 +21,33 @@ use crate::transport::outcome::Progress;
 #[non_exhaustive]
 pub struct PipeFaults {
     /// The maximum number of bytes of one read.
-    pub read_max: usize,
+    pub max_read_bytes: usize,
     /// The maximum number of bytes of one write.
-    pub write_max: usize,
+    pub max_write_bytes: usize,
     /// The capacity in bytes, including delayed bytes. A small value simulates a slow reader.
     pub capacity: usize,
-    /// The number of bytes after which the connection breaks.
+    /// The number of bytes after which the connection breaks, if it breaks.
     pub cut_after: Option<u64>,
     /// How the connection breaks after [`cut_after`](Self::cut_after) bytes.
     pub cut: Cut,
-    /// The number of a bit that is inverted: number `n` is bit `n % 8` (0 is the lowest) of byte `n / 8`.
-    pub flip: Option<u64>,
-    /// The delay of bytes, in tokio's time. Bytes stay in order.
+    /// The bit that is inverted, if any. Number `n` is bit `n % 8` of byte `n / 8`. Bit 0 is the lowest one.
+    pub flipped_bit: Option<u64>,
+    /// The delay of bytes, by tokio's clock. Bytes stay in order.
     pub delay: Duration,
-    /// The seed of random behaviour, if enabled: reads and writes transfer fewer bytes, writes block although
-    /// capacity is left, and delays vary between zero and `delay`.
+    /// The seed of random behaviour, if enabled. Reads and writes then transfer fewer bytes, writes sometimes
+    /// block although capacity is left, and delays vary between zero and `delay`.
     pub random_seed: Option<u64>,
 }
 
 impl Default for PipeFaults {
     fn default() -> Self {
         Self {
-            read_max: usize::MAX,
-            write_max: usize::MAX,
+            max_read_bytes: usize::MAX,
+            max_write_bytes: usize::MAX,
             capacity: 256 * 1024,
             cut_after: None,
             cut: Cut::End,
-            flip: None,
+            flipped_bit: None,
             delay: Duration::ZERO,
             random_seed: None,
         }
@@ -58,12 +58,12 @@ impl Default for PipeFaults {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Cut {
-    /// Reads reach the end of the stream, and writes fail with a broken pipe: the process closed its socket.
+    /// As if the peer closed its socket: reads reach the end of the stream, and writes fail (broken pipe).
     #[default]
     End,
-    /// Reads and writes fail with a connection reset, and bytes in transit are lost: the process was killed.
+    /// As if the peer was killed: bytes in transit are lost, and reads and writes fail (connection reset).
     Reset,
-    /// Bytes are lost, and writes succeed until the pipe is full: a half-open connection.
+    /// As if the network was interrupted: bytes are lost, and writes succeed until the pipe is full.
     Silence,
 }
 
@@ -73,6 +73,7 @@ pub(crate) struct PipeEnd {
     outgoing: Arc<Direction>,
 }
 
+/// A handle that can break a pipe. It does not keep the pipe open.
 #[derive(Debug)]
 pub(crate) struct Breaker(Weak<Direction>, Weak<Direction>);
 
@@ -85,11 +86,11 @@ struct Direction {
 #[derive(Debug, Default)]
 struct Queue {
     bytes: VecDeque<u8>,
-    /// The times at which bytes become readable, with the number of these bytes. Empty without a delay.
+    /// The times at which bytes become readable, and how many. Empty if bytes are not delayed.
     arrivals: VecDeque<(Instant, usize)>,
     timer: Option<Pin<Box<Sleep>>>,
     accepted_bytes: u64,
-    /// Bytes that were lost after a silent cut. They use capacity, like bytes that a kernel holds.
+    /// The number of bytes lost by [`Cut::Silence`]. They still use capacity, as in a kernel.
     lost_bytes: usize,
     broken: Option<Cut>,
     random: Option<Random>,
@@ -118,11 +119,11 @@ impl PipeEnd {
         if queue.broken == Some(Cut::Reset) {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
-        let available = queue.readable();
+        let available = queue.readable_bytes();
         if available == 0 {
             return Ok(if queue.is_at_end() { Some(0) } else { None });
         }
-        let mut left = queue.transfer_size(self.incoming.faults.read_max.min(available));
+        let mut left = queue.transfer_size(self.incoming.faults.max_read_bytes.min(available));
         let mut got = 0;
         for slice in &mut buf.io_slices() {
             let n = slice.len().min(left);
@@ -147,7 +148,7 @@ impl PipeEnd {
                 Some(Cut::Reset) => return Err(io::ErrorKind::ConnectionReset.into()),
                 None | Some(Cut::Silence) => {}
             }
-            let space = faults.capacity.saturating_sub(queue.queued()).min(faults.write_max);
+            let space = faults.capacity.saturating_sub(queue.queued_bytes()).min(faults.max_write_bytes);
             if space == 0 {
                 return Ok(Progress::Blocked);
             }
@@ -161,18 +162,18 @@ impl PipeEnd {
                 written += n;
             }
             let was_reset = queue.broken == Some(Cut::Reset);
-            // Saturates because a reset clears the queue.
+            // The subtraction saturates, because a reset clears the queue.
             let queued = queue.bytes.len().saturating_sub(before);
             queue.add_arrival(queued, faults.delay);
             wake(&mut queue.reader);
-            let stops = queue.random.as_mut().is_some_and(|random| random.below(4) == 0);
+            let must_stop = queue.random.as_mut().is_some_and(|random| random.below(4) == 0);
             drop(queue);
             transmit.advance(written);
             if was_reset {
                 lock(&self.incoming.queue).cut(Cut::Reset);
             }
-            if stops {
-                // The pipe is still writable, so that the driver continues.
+            if must_stop {
+                // This simulates a full socket. The pipe is still writable, so that the driver continues.
                 return Ok(if transmit.is_empty() { Progress::Done } else { Progress::Blocked });
             }
         }
@@ -191,7 +192,7 @@ impl PipeEnd {
 
     pub(super) fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut queue = lock(&self.incoming.queue);
-        if queue.readable() > 0 || queue.is_at_end() {
+        if queue.readable_bytes() > 0 || queue.is_at_end() {
             return Poll::Ready(Ok(()));
         }
         if let Some((at, _)) = queue.arrivals.front().copied() {
@@ -209,7 +210,7 @@ impl PipeEnd {
 
     pub(super) fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut queue = lock(&self.outgoing.queue);
-        if queue.is_closed() || queue.queued() < self.outgoing.faults.capacity {
+        if queue.is_closed() || queue.queued_bytes() < self.outgoing.faults.capacity {
             return Poll::Ready(Ok(()));
         }
         queue.writer = Some(cx.waker().clone());
@@ -228,7 +229,7 @@ impl Breaker {
         self.0.strong_count() > 0
     }
 
-    /// Breaks both directions now. Returns `false` if no end exists any more.
+    /// Breaks both directions now. Returns `false` if both ends were already dropped.
     pub(crate) fn cut(&self, how: Cut) -> bool {
         let directions = [self.0.upgrade(), self.1.upgrade()];
         for direction in directions.iter().flatten() {
@@ -247,8 +248,9 @@ impl Queue {
         if self.broken.is_none() {
             let start = self.bytes.len();
             self.bytes.extend(before_cut);
-            let flip =
-                faults.flip.and_then(|bit| Some((bit % 8, (bit / 8).checked_sub(self.accepted_bytes)?)));
+            let flip = faults
+                .flipped_bit
+                .and_then(|bit| Some((bit % 8, (bit / 8).checked_sub(self.accepted_bytes)?)));
             if let Some((bit, at)) = flip.filter(|(_, at)| *at < before_cut.len() as u64)
                 && let Some(byte) = self.bytes.get_mut(start + at as usize)
             {
@@ -263,7 +265,7 @@ impl Queue {
             if self.broken == Some(Cut::Silence) {
                 self.lost_bytes += rest.len();
             }
-            // Otherwise the rest is lost, like bytes that a system accepted but could not deliver.
+            // With other cuts, the rest is simply dropped, like bytes that a system could not deliver.
         }
     }
 
@@ -281,7 +283,7 @@ impl Queue {
         self.arrivals.push_back((at, count));
     }
 
-    fn readable(&self) -> usize {
+    fn readable_bytes(&self) -> usize {
         if self.arrivals.is_empty() {
             return self.bytes.len();
         }
@@ -301,7 +303,7 @@ impl Queue {
         }
     }
 
-    /// Breaks the pipe. If it is broken already, only a reset replaces an end.
+    /// Breaks the pipe. A pipe that is already broken does not change, except that a reset replaces an end.
     fn cut(&mut self, how: Cut) {
         if self.broken.is_none() || how == Cut::Reset && self.broken == Some(Cut::End) {
             self.broken = Some(how);
@@ -313,7 +315,7 @@ impl Queue {
             }
             Some(Cut::Silence) => {
                 // Bytes in transit are lost, too.
-                let in_transit = self.bytes.len() - self.readable();
+                let in_transit = self.bytes.len() - self.readable_bytes();
                 self.bytes.truncate(self.bytes.len() - in_transit);
                 self.lost_bytes += in_transit;
                 let now = Instant::now();
@@ -333,7 +335,7 @@ impl Queue {
         self.broken == Some(Cut::Reset) || self.broken == Some(Cut::End) && self.bytes.is_empty()
     }
 
-    fn queued(&self) -> usize {
+    fn queued_bytes(&self) -> usize {
         self.bytes.len() + self.lost_bytes
     }
 

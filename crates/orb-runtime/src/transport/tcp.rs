@@ -1,5 +1,5 @@
-//! Reads and writes of TCP and Unix sockets. They clear tokio's readiness when the socket is empty or full,
-//! which saves a system call that would fail.
+//! Reads and writes of TCP and Unix sockets. They clear tokio's readiness as soon as the socket is empty or
+//! full. This saves a system call that would fail.
 
 use std::io::{self, IoSlice};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use crate::transport::calls;
 use crate::transport::outcome::Progress;
 
-/// Calls `read`, or `readv` if the message has a deposit target. See [`super::Socket::try_read`].
+/// Reads once, like [`super::Socket::try_read`].
 pub(super) fn try_read(stream: &TcpStream, buf: &mut ReadBuf) -> io::Result<Option<usize>> {
     let mut got = None;
     let outcome = stream.try_io(Interest::READABLE, || {
@@ -39,7 +39,8 @@ pub(super) fn try_read(stream: &TcpStream, buf: &mut ReadBuf) -> io::Result<Opti
     }
 }
 
-/// Reads once. Returns the number of bytes and the size of the buffer. `read` costs less than `readv`.
+/// Reads once. Returns the number of bytes and the size of the buffer, or `None` if the buffer has no space.
+/// Calls `readv` only if the buffer has two parts, because `read` costs less.
 #[inline]
 fn read(stream: &TcpStream, buf: &mut ReadBuf) -> rustix::io::Result<Option<(usize, usize)>> {
     let slices = &mut buf.io_slices();
@@ -52,7 +53,7 @@ fn read(stream: &TcpStream, buf: &mut ReadBuf) -> rustix::io::Result<Option<(usi
     Ok(Some((n, space)))
 }
 
-/// Reads repeatedly until bytes arrive or `max_time` has passed, which may leave tokio's readiness outdated.
+/// Reads repeatedly until bytes arrive or `max_time` has passed. Does not update tokio's readiness.
 pub(super) fn spin_read(
     stream: &TcpStream,
     buf: &mut ReadBuf,
@@ -70,6 +71,7 @@ pub(super) fn spin_read(
     }
 }
 
+/// Blocks the thread until the socket can be read or written, as requested, or until `max_time` has passed.
 pub(super) fn wait(stream: &TcpStream, read: bool, write: bool, max_time: Duration) -> io::Result<()> {
     let mut events = PollFlags::empty();
     events.set(PollFlags::IN, read);
@@ -81,7 +83,7 @@ pub(super) fn wait(stream: &TcpStream, read: bool, write: bool, max_time: Durati
     }
 }
 
-/// Calls `send` for one slice, or `writev` for several, until everything is written or the socket blocks.
+/// Writes until everything is written or the socket blocks: one slice by `send`, several by `writev`.
 pub(super) fn try_write(stream: &TcpStream, transmit: &mut Transmit) -> io::Result<Progress> {
     while !transmit.is_empty() {
         let mut written = None;
@@ -104,7 +106,7 @@ pub(super) fn try_write(stream: &TcpStream, transmit: &mut Transmit) -> io::Resu
     Ok(Progress::Done)
 }
 
-/// Writes until everything is written or the socket blocks, bypassing tokio's readiness.
+/// Writes like [`try_write`], but does not ask tokio whether the socket is ready.
 pub(super) fn write_now(stream: &TcpStream, transmit: &mut Transmit) -> io::Result<Progress> {
     while !transmit.is_empty() {
         match write(stream, transmit) {
@@ -116,10 +118,10 @@ pub(super) fn write_now(stream: &TcpStream, transmit: &mut Transmit) -> io::Resu
     Ok(Progress::Done)
 }
 
-/// Writes once. Returns the numbers of bytes that were written and that were to be written.
+/// Writes once. Returns how many bytes were written, and how many should have been written.
 #[inline]
 fn write(stream: &TcpStream, transmit: &Transmit) -> rustix::io::Result<(usize, usize)> {
-    match transmit.single() {
+    match transmit.contiguous_bytes() {
         Some(one) => Ok((retry_on_intr(|| calls::write(stream, one))?, one.len())),
         None => write_vectored(stream, transmit),
     }

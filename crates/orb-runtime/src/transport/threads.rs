@@ -1,6 +1,6 @@
 //! The threads of `Transport::IoUringThreads`. Each has a current_thread runtime and an io_uring.
 //!
-//! The driver and the servants of a connection run on one thread. Its callers may run on any thread.
+//! The driver and the servants of a connection run on one thread. Calls can be made from any thread.
 
 use std::future::Future;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
@@ -17,16 +17,17 @@ use tokio_util::task::TaskTracker;
 use crate::lock::lock;
 use crate::transport::uring::RingHandle;
 
-/// The timeout of a shutdown for the threads, including a second for the kernel to release buffers.
+/// How long a shutdown waits for the threads, including a second in which the kernel releases buffers.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(2);
-/// The timeout of an ending thread for blocking tasks that servants have started in its runtime.
+/// How long an ending thread waits for blocking tasks that servants have started in its runtime.
 const BLOCKING_TASK_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The threads of an ORB. Dropping them stops the threads without waiting for them.
 #[derive(Debug)]
 pub(crate) struct IoThreads {
     threads: Vec<Arc<IoThread>>,
-    accepted: AtomicUsize,
+    /// The number of accepted connections. They are distributed over the threads in turn.
+    accepted_count: AtomicUsize,
 }
 
 pub(crate) struct IoThread {
@@ -34,27 +35,29 @@ pub(crate) struct IoThread {
     ring: Mutex<RingHandle>,
     drivers: TaskTracker,
     control: Mutex<ThreadControl>,
+    /// Its sender is dropped when the thread ends.
     ended: watch::Receiver<()>,
 }
 
 struct ThreadControl {
-    /// Stops the thread. The value is the time for which drivers may continue.
+    /// Stops the thread. The sent value is the time for which drivers may continue.
     stop: Option<oneshot::Sender<Duration>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl IoThreads {
-    /// Starts this number of threads. If one of them or its ring cannot be created, none continues to run.
+    /// Starts `count` threads. If a thread or its io_uring cannot be created, all threads are stopped.
     pub(crate) fn start(count: usize) -> io::Result<Self> {
         let threads = (0..count).map(IoThread::start).collect::<io::Result<Vec<_>>>()?;
-        Ok(Self { threads, accepted: AtomicUsize::new(0) })
+        Ok(Self { threads, accepted_count: AtomicUsize::new(0) })
     }
 
-    pub(crate) fn running(&self) -> usize {
+    pub(crate) fn running_count(&self) -> usize {
         self.threads.iter().filter(|thread| thread.ended.has_changed().is_ok()).count()
     }
 
-    /// Returns the thread with this runtime, or else always the same one for this runtime and target.
+    /// Returns the thread for connections that `runtime` opens to a target. If `runtime` does not belong to
+    /// one of the threads, the result is always the same for the same runtime and target.
     pub(crate) fn for_calls(&self, runtime: Id, target: &impl Hash) -> Option<&Arc<IoThread>> {
         if let Some(own) = self.threads.iter().find(|thread| thread.runtime.id() == runtime) {
             return Some(own);
@@ -63,8 +66,9 @@ impl IoThreads {
         self.by_number(hash as usize)
     }
 
+    /// Returns the thread for the next accepted connection.
     pub(crate) fn for_accepted(&self) -> Option<&Arc<IoThread>> {
-        self.by_number(self.accepted.fetch_add(1, Ordering::Relaxed))
+        self.by_number(self.accepted_count.fetch_add(1, Ordering::Relaxed))
     }
 
     fn by_number(&self, number: usize) -> Option<&Arc<IoThread>> {
@@ -82,20 +86,20 @@ impl IoThreads {
     }
 
     /// Stops the threads, even if the future is dropped. Waits for at most [`JOIN_TIMEOUT`] until they have
-    /// ended. Returns the number of threads that have not ended because servants block them.
+    /// ended. Returns the number of threads that have not ended, because servants block them.
     pub(crate) async fn join(&self) -> usize {
         self.stop(Duration::ZERO);
         let ended = async {
             for thread in &self.threads {
-                // Nothing is sent over this channel: this waits until the sender is dropped.
+                // Nothing is sent over this channel. This waits until the sender is dropped.
                 let _ = thread.ended.clone().changed().await;
                 let handle = lock(&thread.control).thread.take();
-                // The thread is about to end, so that joining does not block.
+                // The thread is about to end. Therefore joining it does not block for long.
                 drop(handle.map(JoinHandle::join));
             }
         };
         let _ = tokio::time::timeout(JOIN_TIMEOUT, ended).await;
-        self.running()
+        self.running_count()
     }
 }
 
@@ -118,7 +122,7 @@ impl IoThread {
         Ok(Arc::new(Self { runtime: handle, ring, drivers, control, ended }))
     }
 
-    /// Returns the thread's ring. If it was lost, creates another one.
+    /// Returns the thread's ring. If it has failed, replaces it by a new one.
     pub(crate) fn ring(&self) -> io::Result<RingHandle> {
         let mut ring = lock(&self.ring);
         if ring.has_ended() {
@@ -134,7 +138,7 @@ impl IoThread {
         &self.runtime
     }
 
-    /// Registers a driver. A thread that is stopped waits for its registered drivers.
+    /// Registers a driver. A stopped thread waits for its registered drivers, for the time given to `stop`.
     pub(crate) fn track<F: Future>(&self, driver: F) -> impl Future<Output = F::Output> + use<F> {
         self.drivers.track_future(driver)
     }

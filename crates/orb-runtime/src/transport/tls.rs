@@ -1,9 +1,9 @@
 //! TLS over a TCP socket: rustls between the socket and the buffers of the GIOP state machine.
 //!
-//! * **Reading.** One `read` of up to 64 KiB fills a staging buffer, whose records rustls decrypts into the
+//! * **Reading.** One `read` of up to 64 KiB fills a staging buffer. rustls decrypts its records into the
 //!   state machine's buffer. A connection has a staging buffer only while bytes are left in it.
-//! * **Writing.** A batch of up to 256 KiB is encrypted and sent by one `writev`. Its last byte counts as
-//!   written when all of its records are sent, so that the state machine waits and applies its timeout.
+//! * **Writing.** A batch of up to 256 KiB is encrypted and sent by one `writev`. Its last byte is reported
+//!   as written when all its records are sent. Until then, the state machine waits and applies its timeout.
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice, Write};
@@ -22,11 +22,12 @@ use tokio::net::TcpStream;
 
 use crate::lock::lock;
 use crate::tls::TlsSession;
-use crate::tls::failure::{Failure, rejection_of_alert};
+use crate::tls::failure::{HandshakeFailure, rejection_of_alert};
 use crate::transport::outcome::{Progress, shut_down};
 use crate::transport::{calls, tcp};
 
-const STAGING_SIZE: usize = 64 * 1024;
+const STAGING_BYTES: usize = 64 * 1024;
+/// The maximum number of staging buffers that a thread keeps for reuse.
 const MAX_SPARE_BUFFERS: usize = 2;
 /// The maximum number of bytes that are encrypted at a time: 16 records, which one `writev` sends.
 const MAX_BATCH_BYTES: usize = 256 * 1024;
@@ -40,24 +41,25 @@ pub(crate) struct TlsSocket {
     stream: TcpStream,
     session: Arc<TlsSession>,
     state: Mutex<State>,
-    /// Whether bytes may be available without reading the socket.
-    has_pending: AtomicBool,
+    /// Whether a read may return bytes, the end or an error without reading the socket.
+    has_buffered_bytes: AtomicBool,
 }
 
 #[derive(Debug)]
 struct State {
     tls: Connection,
     staging: Option<Staging>,
-    /// Whether the last encrypted byte is not reported as written yet.
-    last_byte_held: bool,
-    /// Whether plaintext was received, which means that the peer has accepted the certificate of this side.
-    was_accepted: bool,
+    /// Whether the last encrypted byte has not been reported as written yet.
+    is_last_byte_withheld: bool,
+    /// Whether the peer has accepted this side's certificate. The first received plaintext shows this.
+    is_cert_accepted: bool,
     /// The error that the next read returns.
     error: Option<io::Error>,
-    closed: bool,
+    /// Whether the peer has ended the stream.
+    is_closed: bool,
 }
 
-/// Bytes from the socket that rustls has not taken: `bytes[at..end]`.
+/// Bytes from the socket that rustls has not read yet: `bytes[at..end]`.
 #[derive(Debug)]
 struct Staging {
     bytes: Box<[u8]>,
@@ -69,28 +71,28 @@ struct Staging {
 type ReadResult = io::Result<Option<usize>>;
 
 impl TlsSocket {
-    /// Performs the handshake. Returns the stream if it fails. Calls `on_first_message` when the peer's first
-    /// message has arrived. Dropping the future closes the connection.
+    /// Performs the handshake. On failure, returns the stream. Calls `on_first_message` at least once after
+    /// the peer's first message has arrived. Dropping the future closes the connection.
     pub(crate) async fn handshake(
         stream: TcpStream,
         tls: Connection,
         on_first_message: &(dyn Fn() + Sync),
-    ) -> Result<Self, (TcpStream, Failure)> {
+    ) -> Result<Self, (TcpStream, HandshakeFailure)> {
         let mut state = State {
             tls,
             staging: None,
-            last_byte_held: false,
-            was_accepted: false,
+            is_last_byte_withheld: false,
+            is_cert_accepted: false,
             error: None,
-            closed: false,
+            is_closed: false,
         };
         state.tls.set_buffer_limit(Some(MAX_BATCH_BYTES));
         if let Err(failure) = state.run_handshake(&stream, on_first_message).await {
             return Err((stream, failure));
         }
         let session = Arc::new(TlsSession::new(&state.tls));
-        // Messages may have been received together with the end of the handshake.
-        Ok(Self { stream, session, state: Mutex::new(state), has_pending: AtomicBool::new(true) })
+        // GIOP messages may have been received together with the end of the handshake.
+        Ok(Self { stream, session, state: Mutex::new(state), has_buffered_bytes: AtomicBool::new(true) })
     }
 
     pub(crate) fn session(&self) -> &Arc<TlsSession> {
@@ -127,7 +129,7 @@ impl TlsSocket {
         })
     }
 
-    /// Reads available plaintext. If there is none, reads the socket once.
+    /// Reads available plaintext. If there is none, reads the socket once with `read_socket`.
     fn read_with(&self, buf: &mut ReadBuf, read_socket: impl FnOnce(&mut [u8]) -> ReadResult) -> ReadResult {
         let mut slices = buf.io_slices();
         let space: usize = slices.iter().map(|slice| slice.len()).sum();
@@ -138,7 +140,7 @@ impl TlsSocket {
         let (mut got, mut read_socket) = (0, Some(read_socket));
         let outcome = loop {
             got += state.take_plaintext(&mut slices, got);
-            if got == space || state.error.is_some() || state.closed {
+            if got == space || state.error.is_some() || state.is_closed {
                 break Ok(());
             }
             if state.staging.is_some() {
@@ -152,18 +154,18 @@ impl TlsSocket {
                 Err(error) => break Err(error),
             }
         };
-        let left = got == space || state.staging.is_some() || state.error.is_some() || state.closed;
-        self.has_pending.store(left, Ordering::Release);
+        let left = got == space || state.staging.is_some() || state.error.is_some() || state.is_closed;
+        self.has_buffered_bytes.store(left, Ordering::Release);
         match outcome {
             _ if got > 0 => {
-                state.was_accepted = true;
+                state.is_cert_accepted = true;
                 state.error = outcome.err().or(state.error.take());
                 Ok(Some(got))
             }
             Err(error) => Err(error),
             Ok(()) => match state.error.take() {
                 Some(error) => Err(error),
-                None if state.closed => Ok(Some(0)),
+                None if state.is_closed => Ok(Some(0)),
                 None => Ok(None),
             },
         }
@@ -179,7 +181,7 @@ impl TlsSocket {
         })
     }
 
-    /// Writes like [`try_write`](Self::try_write), bypassing tokio's readiness.
+    /// Writes like [`try_write`](Self::try_write), but does not ask tokio whether the socket is ready.
     pub(super) fn write_now(&self, transmit: &mut Transmit) -> io::Result<Progress> {
         self.write_with(transmit, |records| match records.send_records(&self.stream) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Progress::Blocked),
@@ -187,6 +189,7 @@ impl TlsSocket {
         })
     }
 
+    /// Encrypts and writes until everything is written or the socket blocks. `write` sends records.
     fn write_with(
         &self,
         transmit: &mut Transmit,
@@ -197,7 +200,7 @@ impl TlsSocket {
             if state.tls.wants_write() && write(&mut state)? == Progress::Blocked {
                 return Ok(Progress::Blocked);
             }
-            if std::mem::take(&mut state.last_byte_held) {
+            if std::mem::take(&mut state.is_last_byte_withheld) {
                 transmit.advance(1);
             }
             if transmit.is_empty() {
@@ -208,22 +211,23 @@ impl TlsSocket {
                 transmit.advance(taken);
             } else {
                 transmit.advance(taken.saturating_sub(1));
-                state.last_byte_held = taken > 0;
+                state.is_last_byte_withheld = taken > 0;
                 return Ok(Progress::Blocked);
             }
         }
     }
 
-    /// Blocks the thread until the socket is ready, unless bytes are available already.
+    /// Blocks the thread until the socket can be read or written, as requested, or until `max_time` has
+    /// passed. Returns at once if a read is requested and bytes are already available.
     pub(super) fn wait(&self, read: bool, write: bool, max_time: Duration) -> io::Result<()> {
-        if read && self.has_pending.load(Ordering::Acquire) {
+        if read && self.has_buffered_bytes.load(Ordering::Acquire) {
             return Ok(());
         }
         tcp::wait(&self.stream, read, write, max_time)
     }
 
     pub(super) fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.has_pending.load(Ordering::Acquire) {
+        if self.has_buffered_bytes.load(Ordering::Acquire) {
             return Poll::Ready(Ok(()));
         }
         self.stream.poll_read_ready(cx)
@@ -236,8 +240,7 @@ impl TlsSocket {
     pub(super) fn shut_down_write(&self) {
         let mut state = lock(&self.state);
         state.tls.send_close_notify();
-        // Ignore an error. A missing close_notify has no effect, because GIOP itself has a CloseConnection
-        // message.
+        // Ignore an error. The peer relies on GIOP's message CloseConnection, not on this alert.
         let _ = state.send_records(&self.stream);
         shut_down(&self.stream, Shutdown::Write);
     }
@@ -253,7 +256,7 @@ impl State {
         &mut self,
         stream: &TcpStream,
         on_first_message: &(dyn Fn() + Sync),
-    ) -> Result<(), Failure> {
+    ) -> Result<(), HandshakeFailure> {
         let mut is_first = matches!(self.tls, Connection::Server(_));
         loop {
             while self.tls.wants_write() {
@@ -273,7 +276,7 @@ impl State {
                         outcome => outcome.map(Some),
                     });
                 if !outcome? {
-                    if self.closed {
+                    if self.is_closed {
                         return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
                     }
                     continue;
@@ -281,9 +284,9 @@ impl State {
             }
             let first_byte = self.staging.as_ref().and_then(|staging| staging.bytes.get(staging.at));
             if std::mem::take(&mut is_first) && first_byte == Some(&b'G') {
-                return Err(Failure::Plaintext);
+                return Err(HandshakeFailure::Plaintext);
             }
-            if let Err(error) = self.feed() {
+            if let Err(error) = self.pass_to_rustls() {
                 // Send the alert to the peer.
                 let _ = self.send_records(stream);
                 return Err(error.into());
@@ -294,10 +297,10 @@ impl State {
         }
     }
 
-    /// Fills the staging buffer by `read_socket`. Returns whether bytes were received.
+    /// Fills the staging buffer with bytes from `read_socket`. Returns whether bytes were received.
     fn stage(&mut self, read_socket: impl FnOnce(&mut [u8]) -> ReadResult) -> io::Result<bool> {
         let spare = SPARE_BUFFERS.with_borrow_mut(Vec::pop);
-        let mut bytes = spare.unwrap_or_else(|| vec![0; STAGING_SIZE].into_boxed_slice());
+        let mut bytes = spare.unwrap_or_else(|| vec![0; STAGING_BYTES].into_boxed_slice());
         let got = read_socket(&mut bytes);
         match got {
             Ok(Some(end)) if end > 0 => {
@@ -305,19 +308,20 @@ impl State {
                 return Ok(true);
             }
             // A missing close_notify is ignored, because GIOP itself detects truncated messages.
-            Ok(Some(_)) => self.closed = true,
+            Ok(Some(_)) => self.is_closed = true,
             Ok(None) | Err(_) => {}
         }
         recycle(bytes);
         got.map(|_| false)
     }
 
-    fn feed(&mut self) -> Result<(), Error> {
+    /// Passes staged bytes to rustls, which decrypts them.
+    fn pass_to_rustls(&mut self) -> Result<(), Error> {
         let Some(staging) = &mut self.staging else { return Ok(()) };
         let mut rest = staging.bytes.get(staging.at..staging.end).unwrap_or_default();
         let taken = self.tls.read_tls(&mut rest).map_err(|error| Error::General(error.to_string()))?;
         staging.at += taken;
-        // rustls takes no bytes after a close_notify.
+        // rustls reads no bytes after a close_notify.
         if (staging.at >= staging.end || taken == 0)
             && let Some(staging) = self.staging.take()
         {
@@ -326,11 +330,11 @@ impl State {
         self.tls.process_new_packets().map(drop)
     }
 
-    /// Passes staged bytes to rustls. The next read returns an error, and the peer gets an alert.
+    /// Decrypts staged bytes. After a failure, the next read returns the error, and the peer gets an alert.
     fn decrypt(&mut self, stream: &TcpStream) {
-        if let Err(error) = self.feed() {
+        if let Err(error) = self.pass_to_rustls() {
             self.error = Some(match error {
-                Error::AlertReceived(alert) if !self.was_accepted => match rejection_of_alert(alert) {
+                Error::AlertReceived(alert) if !self.is_cert_accepted => match rejection_of_alert(alert) {
                     Some(refused) => io::Error::new(io::ErrorKind::PermissionDenied, refused),
                     None => io::Error::new(io::ErrorKind::ConnectionAborted, error),
                 },
@@ -356,7 +360,7 @@ impl State {
             while let Some(into) = slice.get_mut(from..).filter(|into| !into.is_empty()) {
                 match io::Read::read(&mut reader, into) {
                     Ok(0) => {
-                        self.closed = true;
+                        self.is_closed = true;
                         return got;
                     }
                     Ok(n) => (from, got) = (from + n, got + n),
@@ -367,8 +371,8 @@ impl State {
         got
     }
 
-    /// Encrypts the next batch of bytes, and returns their number. Batches end between slices. Only a slice
-    /// of payload can be split. Therefore the first byte of a message is never the last byte of a batch.
+    /// Encrypts the next batch of bytes, and returns their number. A batch ends between slices, or in a slice
+    /// of payload. Therefore its last byte is never the first byte of a message.
     fn encrypt(&mut self, transmit: &Transmit) -> io::Result<usize> {
         let mut slices = [IoSlice::new(&[]); MAX_SLICES];
         let used = transmit.io_slices(&mut slices);
@@ -386,7 +390,7 @@ impl State {
 
     /// Writes all pending records. Returns `WouldBlock` if the socket is full.
     fn send_records(&mut self, stream: &TcpStream) -> io::Result<()> {
-        let mut out = RecordWriter { stream, full: false };
+        let mut out = RecordWriter { stream, is_full: false };
         while self.tls.wants_write() {
             match self.tls.write_tls(&mut out) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -409,8 +413,8 @@ impl Drop for State {
 
 struct RecordWriter<'a> {
     stream: &'a TcpStream,
-    /// Whether the socket has accepted only a part of the bytes, so that the next write would fail.
-    full: bool,
+    /// Whether the socket has accepted only a part of the bytes. The next write would then fail.
+    is_full: bool,
 }
 
 impl Write for RecordWriter<'_> {
@@ -419,11 +423,11 @@ impl Write for RecordWriter<'_> {
     }
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        if self.full {
+        if self.is_full {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         let n = calls::write_vectored(self.stream, slices)?;
-        self.full = n < slices.iter().map(|slice| slice.len()).sum();
+        self.is_full = n < slices.iter().map(|slice| slice.len()).sum();
         Ok(n)
     }
 

@@ -16,10 +16,11 @@ use rustix::fs::Mode;
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use tokio::net::{TcpStream, UnixListener};
 
-/// The length of the backlog, the same as for TCP.
+/// The length of the backlog. It is the same as for TCP.
 const BACKLOG: i32 = 1024;
 const RECONNECT_DELAY: Duration = Duration::from_millis(10);
-/// Limited because any process that may read the directory can keep it locked.
+/// The maximum number of attempts to lock the directory of a socket file. It is limited, because any process
+/// that may read the directory can keep the directory locked.
 const MAX_LOCK_ATTEMPTS: u32 = 100;
 const LOCK_RETRY_DELAY: Duration = Duration::from_millis(2);
 
@@ -33,7 +34,7 @@ pub(crate) struct Listener {
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     path: PathBuf,
-    /// The device and inode number, which identify the file independent of its path.
+    /// The device and inode numbers, which identify the file independently of its path.
     id: (u64, u64),
 }
 
@@ -44,7 +45,7 @@ impl Listener {
         into_stream(stream.into_std()?)
     }
 
-    /// Accepts a pending connection, bypassing the readiness of the runtime.
+    /// Accepts a connection that is already in the backlog. Does not ask tokio whether there is one.
     pub(crate) fn accept_now(&self) -> io::Result<(Socket, SockAddr)> {
         SockRef::from(&self.socket).accept()
     }
@@ -68,19 +69,20 @@ impl Drop for SocketFile {
     }
 }
 
-/// Listens on a path. `mode` sets the permission bits of the file, which must be writable to connect.
-/// Replaces a socket file without a listener. For other files and sockets, returns `AddrInUse`.
+/// Listens on a path. `mode` sets the file's permission bits. Clients need write permission to connect.
+///
+/// Replaces a socket file on which no server listens. For all other existing files, returns `AddrInUse`.
 pub(crate) fn bind(
     path: &Path,
     mode: Option<u32>,
     buffer_size: Option<usize>,
 ) -> io::Result<(OwnedFd, SocketFile)> {
     let address = SockAddr::unix(path)?;
-    let socket = open(buffer_size)?;
-    // On other systems, the bits are set after `bind`, but before the socket listens and clients can connect.
+    let socket = new_socket(buffer_size)?;
+    // `bind` then creates the file with at most these bits. On other systems, the bits are set after `bind`,
+    // but before the socket listens and clients can connect.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     if let Some(mode) = mode {
-        // With this, the file is created with at most these bits.
         rustix::fs::fchmod(&socket, Mode::from_raw_mode(mode))?;
     }
     let lock = lock_directory(path);
@@ -88,23 +90,23 @@ pub(crate) fn bind(
         if error.kind() != io::ErrorKind::AddrInUse {
             return Err(error);
         }
-        remove_stale(path, &address)?;
+        remove_stale_socket(path, &address)?;
         socket.bind(&address)?;
     }
     let file = SocketFile { path: path.to_owned(), id: file_id(&fs::symlink_metadata(path)?) };
-    // Set the bits that the process's umask has removed.
+    // Set the bits that the process's umask may have removed.
     let permitted = mode.map_or(Ok(()), |mode| fs::set_permissions(path, Permissions::from_mode(mode)));
     let listening = permitted.and_then(|()| socket.listen(BACKLOG));
-    // Unlock first: on an error, `file` is dropped, which takes the lock itself.
+    // Unlock first, because `file` is dropped on an error, and its drop takes the lock itself.
     drop(lock);
     listening.map(|()| (socket.into(), file))
 }
 
-/// Connects to the server that listens on the path, if necessary after waiting while its backlog is full.
+/// Connects to the server that listens on the path. Waits while the server's backlog is full.
 pub(crate) async fn connect(path: &Path, buffer_size: Option<usize>) -> io::Result<TcpStream> {
     let address = SockAddr::unix(path)?;
     loop {
-        let socket = open(buffer_size)?;
+        let socket = new_socket(buffer_size)?;
         match socket.connect(&address) {
             Ok(()) => return into_stream(OwnedFd::from(socket).into()),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -115,7 +117,7 @@ pub(crate) async fn connect(path: &Path, buffer_size: Option<usize>) -> io::Resu
     }
 }
 
-fn open(buffer_size: Option<usize>) -> io::Result<Socket> {
+fn new_socket(buffer_size: Option<usize>) -> io::Result<Socket> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     if let Some(size) = buffer_size {
         socket.set_recv_buffer_size(size)?;
@@ -131,20 +133,20 @@ fn into_stream(stream: UnixStream) -> io::Result<TcpStream> {
     TcpStream::from_std(OwnedFd::from(stream).into())
 }
 
-fn remove_stale(path: &Path, address: &SockAddr) -> io::Result<()> {
+fn remove_stale_socket(path: &Path, address: &SockAddr) -> io::Result<()> {
     let in_use = |text: &str| Err(io::Error::new(io::ErrorKind::AddrInUse, text));
     if !fs::symlink_metadata(path)?.file_type().is_socket() {
-        return in_use("the path is a file that is not a socket");
+        return in_use("a file that is not a socket exists at the path");
     }
-    match open(None)?.connect(address) {
+    match new_socket(None)?.connect(address) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
         Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
         _ => in_use("another server listens on the path"),
     }
 }
 
-/// Locks the directory of a socket file while the file is created or removed, because a starting server could
-/// remove a socket that is about to listen. Returns `None` if that fails.
+/// Locks the directory of a socket file while the file is created or removed. Without the lock, a starting
+/// server could remove the file of another one that is about to listen. Returns `None` on failure.
 fn lock_directory(path: &Path) -> Option<File> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let directory = File::open(directory).ok()?;

@@ -205,10 +205,10 @@ async fn oneways_complete_at_their_scope() {
 
 #[tokio::test(start_paused = true)]
 async fn every_way_of_cutting_reads_and_writes_gives_the_same() {
-    for (read_max, write_max) in [(1, usize::MAX), (usize::MAX, 1), (3, 7), (1, 1)] {
+    for (max_read_bytes, max_write_bytes) in [(1, usize::MAX), (usize::MAX, 1), (3, 7), (1, 1)] {
         let pair = pair();
         let mut faults = PipeFaults::default();
-        (faults.read_max, faults.write_max) = (read_max, write_max);
+        (faults.max_read_bytes, faults.max_write_bytes) = (max_read_bytes, max_write_bytes);
         pair.set_faults(faults, faults);
         let here: ProbeRef = pair.server.activate(Probe::default()).unwrap();
         let probe: ProbeRef = pair.client.resolve(&here.to_string()).await.unwrap();

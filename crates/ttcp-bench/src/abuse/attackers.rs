@@ -19,7 +19,7 @@ use crate::harness::child::{receive_orders, send_report};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause after a failed attempt to connect, and after a connection that the server closed immediately.
-const PAUSE: Duration = Duration::from_millis(10);
+const RECONNECT_PAUSE: Duration = Duration::from_millis(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Maximum delay that is compensated by a higher rate afterwards.
 const MAX_CATCH_UP: Duration = Duration::from_millis(20);
@@ -76,10 +76,11 @@ pub(super) struct AttackCounts {
     /// Number of opened connections that the server closed.
     pub(super) cut: u64,
     pub(super) messages: u64,
+    /// Number of bytes sent.
     pub(super) octets: u64,
 }
 
-/// The counters for [`AttackCounts`] during an attack.
+/// The counters during an attack, from which [`AttackCounts`] is read.
 #[derive(Debug, Default)]
 pub(super) struct AttackCounters {
     opened: AtomicU64,
@@ -114,6 +115,7 @@ impl AttackCounters {
     }
 }
 
+/// The rate at which all peers of an attack together take turns.
 #[derive(Debug)]
 pub(super) struct Pace {
     interval: Duration,
@@ -121,7 +123,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// `rate` is in turns per second; 0 means unlimited.
+    /// Creates a pace of `rate` turns per second; 0 means unlimited.
     fn new(rate: u32) -> Pace {
         let interval = Duration::from_secs(1).checked_div(rate).unwrap_or_default();
         Pace { interval, next: Mutex::new(Instant::now()) }
@@ -151,8 +153,8 @@ pub(super) struct AttackState {
 }
 
 impl AttackState {
-    /// Opens a connection for peer `number`. Dropping it resets the connection, so that none stays in the
-    /// state TIME_WAIT.
+    /// Opens a connection for peer `number`. Dropping it resets the connection, so that it does not stay in
+    /// the state TIME_WAIT.
     async fn open(&self, number: u32) -> Option<TcpStream> {
         let host = 2 + (number % u32::from(self.addresses.max(1))) as u8;
         let connect = async {
@@ -171,7 +173,7 @@ impl AttackState {
     }
 }
 
-/// Runs the ordered attacks, until stdin is closed.
+/// Runs the attacks that are ordered on stdin, until stdin is closed.
 pub fn abuse_attackers(args: &AbuseAttackersArgs) -> anyhow::Result<()> {
     crate::system::raise_open_file_limit();
     crate::priority::set_lowest().context("cannot set the lowest priority")?;
@@ -180,7 +182,7 @@ pub fn abuse_attackers(args: &AbuseAttackersArgs) -> anyhow::Result<()> {
         _ => (line == "stop").then_some(Order::Stop),
     })?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(serve(args, orders))
+    runtime.block_on(run(args, orders))
 }
 
 enum Order {
@@ -189,7 +191,7 @@ enum Order {
     Stop,
 }
 
-async fn serve(args: &AbuseAttackersArgs, mut orders: mpsc::UnboundedReceiver<Order>) -> anyhow::Result<()> {
+async fn run(args: &AbuseAttackersArgs, mut orders: mpsc::UnboundedReceiver<Order>) -> anyhow::Result<()> {
     send_report("READY", &())?;
     let mut states: BTreeMap<Attack, Arc<AttackState>> = BTreeMap::new();
     let mut peers = JoinSet::new();
@@ -211,7 +213,7 @@ async fn serve(args: &AbuseAttackersArgs, mut orders: mpsc::UnboundedReceiver<Or
                     started.push((attack, count, Arc::clone(&state)));
                     states.insert(attack, state);
                 }
-                // In a task of its own, so that the next order can arrive before all peers attack.
+                // This is a separate task, so that the next order can be executed before all peers attack.
                 peers.spawn(async move {
                     for (attack, count, state) in started {
                         while !state.counters.has_begun(attack, count) {
@@ -239,15 +241,15 @@ async fn attack_repeatedly(attack: Attack, number: u32, state: Arc<AttackState>)
     for turn in number.. {
         state.pace.wait_for_turn().await;
         let Some(mut stream) = state.open(number).await else {
-            sleep(PAUSE).await;
+            sleep(RECONNECT_PAUSE).await;
             continue;
         };
         let start = Instant::now();
         if attacks::attack_once(attack, number, turn, &mut stream, &state).await.is_err() {
             state.counters.cut.fetch_add(1, Ordering::Relaxed);
             // Pauses before the next connection if the server closed this one immediately.
-            if start.elapsed() < PAUSE && !state.pace.interval.is_zero() {
-                sleep(PAUSE).await;
+            if start.elapsed() < RECONNECT_PAUSE && !state.pace.interval.is_zero() {
+                sleep(RECONNECT_PAUSE).await;
             }
         }
     }

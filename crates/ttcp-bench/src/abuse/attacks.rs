@@ -11,8 +11,8 @@ use super::attackers::{Attack, AttackState};
 use super::contract::TARGET;
 use crate::giop;
 
-/// Size of the message that a slow peer starts to send, bytes.
-const LARGE_MESSAGE_SIZE: usize = 1 << 20;
+/// Size of the argument of the message that a slow peer starts to send.
+const LARGE_MESSAGE_BYTES: usize = 1 << 20;
 /// How long a peer waits for the server to close the connection after a message with a wrong length or count.
 const INVALID_MESSAGE_WAIT: Duration = Duration::from_millis(200);
 /// How long a peer waits for the server to close the connection after the start of a message with an allowed
@@ -25,8 +25,8 @@ const IDLE_CONNECTION_TIME: Duration = Duration::from_millis(50);
 const SIZE_OFFSET: usize = 8;
 const CONTEXT_COUNT_OFFSET: usize = 12;
 const KEY_LENGTH_OFFSET: usize = 24;
-/// The size in the header of a message, just below the server's limit, bytes.
-const ALLOWED_SIZE: u32 = 15 << 20;
+/// A message size just below the server's limit.
+const ALLOWED_MESSAGE_BYTES: u32 = 15 << 20;
 
 /// Returns the number of peers of an attack. The number of slow peers is configurable.
 pub(super) fn peer_count(attack: Attack, slow_peers: u32) -> u32 {
@@ -41,11 +41,11 @@ pub(super) fn peer_count(attack: Attack, slow_peers: u32) -> u32 {
 pub(super) fn opening_messages(attack: Attack, peers: u32) -> u64 {
     let peers = u64::from(peers);
     match attack {
-        // `send_slowly` counts a message for two of four peers.
+        // `send_slowly` counts a message for two of every four peers.
         Attack::Slowloris => peers / 2,
         Attack::Bombs => peers,
         Attack::Cancels => 2 * peers * BURST_MESSAGES as u64,
-        // One of three connections sends a message.
+        // One of every three connections sends a message.
         Attack::Connects => peers / 3,
     }
 }
@@ -67,10 +67,10 @@ pub(super) async fn attack_once(
     }
 }
 
-/// Sends byte by byte and then stalls, in one of four ways: within a header, within a message, within the
-/// header after a valid request, or without sending anything.
+/// Sends byte by byte without completing what it sends, which is one of four things: a header, a large
+/// message, a header after a valid request, or nothing at all.
 async fn send_slowly(number: u32, stream: &mut TcpStream, state: &AttackState) -> io::Result<()> {
-    let message = request(LARGE_MESSAGE_SIZE);
+    let message = request(LARGE_MESSAGE_BYTES);
     let small = request(1);
     let (first, slow): (&[u8], &[u8]) = match number % 4 {
         0 => (&[], message.get(..11).unwrap_or_default()),
@@ -90,14 +90,14 @@ async fn send_slowly(number: u32, stream: &mut TcpStream, state: &AttackState) -
             _ => {}
         }
     }
-    // One more byte could complete a header or a message.
+    // The next byte would complete the header or the message.
     read_until_closed(stream).await
 }
 
 /// Sends the first part of a message whose header has an allowed size.
 async fn declare_allowed_size(stream: &mut TcpStream, state: &AttackState) -> io::Result<()> {
     let mut message = request(1 << 20);
-    put(&mut message, SIZE_OFFSET, ALLOWED_SIZE);
+    put_number(&mut message, SIZE_OFFSET, ALLOWED_MESSAGE_BYTES);
     send(stream, &message, 1, state).await?;
     timeout(ALLOWED_MESSAGE_WAIT, read_until_closed(stream)).await.unwrap_or(Ok(()))
 }
@@ -108,7 +108,7 @@ async fn send_bomb(turn: u32, stream: &mut TcpStream, state: &AttackState) -> io
     let mut message = request(4);
     match turn % 7 {
         // GIOP 1.0: the server closes the connection.
-        0 => put(&mut message, SIZE_OFFSET, huge),
+        0 => put_number(&mut message, SIZE_OFFSET, huge),
         // GIOP 1.2: the server can answer, and skips the rest of the request.
         1 => {
             message = b"GIOP\x01\x02\x00\x00\xff\xff\xff\xef\x00\x00\x00\x07\x03\x00\x00\x00".to_vec();
@@ -118,11 +118,11 @@ async fn send_bomb(turn: u32, stream: &mut TcpStream, state: &AttackState) -> io
             message.extend([0, 0, 0, 0]);
             message.resize(64 << 10, 0x41);
         }
-        2 => put(&mut message, CONTEXT_COUNT_OFFSET, huge),
-        3 => put(&mut message, KEY_LENGTH_OFFSET, huge),
+        2 => put_number(&mut message, CONTEXT_COUNT_OFFSET, huge),
+        3 => put_number(&mut message, KEY_LENGTH_OFFSET, huge),
         4 => {
             let argument_length_offset = message.len() - 8;
-            put(&mut message, argument_length_offset, huge);
+            put_number(&mut message, argument_length_offset, huge);
         }
         // Messages without their last fragments.
         5 => {
@@ -179,7 +179,7 @@ fn request(size: usize) -> Vec<u8> {
     giop::request(TARGET.as_bytes(), b"echo\0", &vec![0x41; size])
 }
 
-fn put(message: &mut [u8], offset: usize, number: u32) {
+fn put_number(message: &mut [u8], offset: usize, number: u32) {
     if let Some(field) = message.get_mut(offset..offset + 4) {
         field.copy_from_slice(&number.to_le_bytes());
     }
@@ -191,7 +191,7 @@ async fn send(stream: &mut TcpStream, bytes: &[u8], messages: usize, state: &Att
     Ok(())
 }
 
-/// Reads and discards until the server closes the connection.
+/// Reads and discards data until the server closes the connection, and returns this as an error.
 async fn read_until_closed(stream: &mut TcpStream) -> io::Result<()> {
     let mut reply = [0; 1024];
     while stream.read(&mut reply).await? > 0 {}

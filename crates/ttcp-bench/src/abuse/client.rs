@@ -17,7 +17,7 @@ use super::contract::{TARGET, TargetRef};
 use crate::cli::Transport;
 use crate::harness::child::{receive_orders, send_report};
 
-const ARGUMENT_SIZE: usize = 32;
+const ARGUMENT_BYTES: usize = 32;
 /// Timeout of a call, much longer than any permitted call time.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval between new clients, long enough not to affect the 99th percentile of the calls.
@@ -53,12 +53,14 @@ pub(super) struct ServiceFigures {
     pub(super) p999_us: f64,
     pub(super) max_us: f64,
     /// Number of new clients, each of which connected, made one call and disconnected.
-    pub(super) newcomers: u64,
-    pub(super) turned_away: u64,
+    #[serde(rename = "newcomers")]
+    pub(super) new_clients: u64,
+    #[serde(rename = "turned_away")]
+    pub(super) failed_new_clients: u64,
     pub(super) failures: Vec<String>,
 }
 
-/// Makes calls when ordered, until stdin is closed.
+/// Makes calls when this is ordered on stdin, until stdin is closed.
 pub fn abuse_client(args: &AbuseClientArgs) -> anyhow::Result<()> {
     let orders = receive_orders(|line| {
         let (word, time) = line.split_once(' ')?;
@@ -66,21 +68,21 @@ pub fn abuse_client(args: &AbuseClientArgs) -> anyhow::Result<()> {
         time.parse().ok().map(Duration::from_millis)
     })?;
     let args = args.clone();
-    // A single thread, because the other processes need the other cores.
+    // The runtime has a single thread, because the other processes need the other cores.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async { tokio::spawn(serve(args, orders)).await? })
+    runtime.block_on(async { tokio::spawn(run(args, orders)).await? })
 }
 
-async fn serve(args: AbuseClientArgs, mut orders: mpsc::UnboundedReceiver<Duration>) -> anyhow::Result<()> {
-    let orb = orb(&args).await?;
-    let target = target(&orb, &args).await?;
+async fn run(args: AbuseClientArgs, mut orders: mpsc::UnboundedReceiver<Duration>) -> anyhow::Result<()> {
+    let orb = build_orb(&args).await?;
+    let target = resolve_target(&orb, &args).await?;
     target.echo(Bytes::from_static(b"first")).await.context("the first call failed")?;
     send_report("READY", &())?;
     while let Some(time) = orders.recv().await {
         let new_clients = tokio::spawn(run_new_clients(args.clone(), time));
         let mut measured = measure(&target, args.calls, time).await?;
         let (count, mut failures) = new_clients.await?;
-        (measured.newcomers, measured.turned_away) = (count, failures.len() as u64);
+        (measured.new_clients, measured.failed_new_clients) = (count, failures.len() as u64);
         failures.truncate(1);
         measured.failures.append(&mut failures);
         send_report("MEASURED", &measured)?;
@@ -88,15 +90,15 @@ async fn serve(args: AbuseClientArgs, mut orders: mpsc::UnboundedReceiver<Durati
     Ok(())
 }
 
-async fn orb(args: &AbuseClientArgs) -> anyhow::Result<Orb> {
+async fn build_orb(args: &AbuseClientArgs) -> anyhow::Result<Orb> {
     Ok(Orb::builder().transport(args.transport.into()).timeout(CALL_TIMEOUT).build().await?)
 }
 
-async fn target(orb: &Orb, args: &AbuseClientArgs) -> anyhow::Result<TargetRef> {
+async fn resolve_target(orb: &Orb, args: &AbuseClientArgs) -> anyhow::Result<TargetRef> {
     Ok(orb.resolve(&format!("corbaloc::{}/{TARGET}", args.server)).await?)
 }
 
-/// Makes all calls of `time`, each at its scheduled moment, and awaits their results.
+/// Makes `rate` calls per second for `time`, each at its scheduled moment, and awaits their results.
 async fn measure(target: &TargetRef, rate: u32, time: Duration) -> anyhow::Result<ServiceFigures> {
     let mut schedule = schedule(rate, time)?;
     let mut times = Histogram::<u64>::new_with_bounds(1_000, 100_000_000_000, 3)?;
@@ -110,7 +112,7 @@ async fn measure(target: &TargetRef, rate: u32, time: Duration) -> anyhow::Resul
                     measured.calls += 1;
                     let target = target.clone();
                     calls.spawn(async move {
-                        let bytes: Bytes = number.to_le_bytes().into_iter().cycle().take(ARGUMENT_SIZE).collect();
+                        let bytes: Bytes = number.to_le_bytes().into_iter().cycle().take(ARGUMENT_BYTES).collect();
                         let result = target.echo(bytes.clone()).await;
                         (moment.elapsed(), result.map(|echoed| echoed == bytes))
                     });
@@ -142,7 +144,7 @@ async fn measure(target: &TargetRef, rate: u32, time: Duration) -> anyhow::Resul
 }
 
 /// Returns a channel that yields the number of each call at the moment for which it is scheduled, and this
-/// moment. A thread of its own sends them, because timers of a runtime have a resolution of a millisecond.
+/// moment. A separate thread sends them, because the timers of a runtime have a resolution of a millisecond.
 fn schedule(rate: u32, time: Duration) -> std::io::Result<mpsc::UnboundedReceiver<(u64, Instant)>> {
     let (sender, receiver) = mpsc::unbounded_channel();
     let interval = Duration::from_secs(1) / rate.max(1);
@@ -178,9 +180,9 @@ async fn run_new_clients(args: AbuseClientArgs, time: Duration) -> (u64, Vec<Str
 }
 
 async fn run_new_client(args: &AbuseClientArgs) -> anyhow::Result<()> {
-    let orb = orb(args).await?;
+    let orb = build_orb(args).await?;
     let call = async {
-        let target = target(&orb, args).await?;
+        let target = resolve_target(&orb, args).await?;
         target.echo(Bytes::from_static(b"new")).await?;
         anyhow::Ok(())
     };

@@ -7,4 +7,5 @@ mod idl {
 
 pub(super) use idl::abuse::{TargetRef, TargetServant};
 
+/// The object key of the server's object.
 pub(super) const TARGET: &str = "target";

@@ -37,7 +37,7 @@ pub struct AbuseArgs {
     /// Seconds of each phase (default: 20; --quick: 1)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=3_600))]
     pub seconds: Option<u64>,
-    /// Test as little as possible, to check that everything works
+    /// Keep the test as short as possible, only to check that everything works
     #[arg(long)]
     pub quick: bool,
     /// Number of slow peers (default: 1000; --quick: 100)
@@ -59,14 +59,14 @@ pub struct AbuseArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub calls: Option<u32>,
     /// Maximum growth of the 99th percentile of the client's call times, as a factor
-    #[arg(long, value_name = "TIMES", default_value_t = 3.0)]
-    pub most: f64,
+    #[arg(long, value_name = "FACTOR", default_value_t = 3.0)]
+    pub max_growth: f64,
     /// How server and client read and write connections
     #[arg(long, value_enum, default_value_t = Transport::Epoll)]
     pub transport: Transport,
     /// End after the first phase with a violation
     #[arg(long)]
-    pub first: bool,
+    pub fail_fast: bool,
     /// Make the server misbehave, to test that the test detects it
     #[arg(long, value_enum, hide = true)]
     pub sabotage: Option<Sabotage>,
@@ -76,7 +76,7 @@ pub struct AbuseArgs {
 }
 
 impl AbuseArgs {
-    /// Returns the requested amount, or the default of a full or quick run.
+    /// Returns the requested amount, or else the default of a full or a quick run.
     fn or_default<T>(&self, requested: Option<T>, full: T, quick: T) -> T {
         requested.unwrap_or(if self.quick { quick } else { full })
     }

@@ -21,7 +21,7 @@ use crate::harness::progress::Progress;
 use crate::harness::{EXIT_INTERRUPTED, interruption_flag, write_json};
 use crate::system;
 
-/// Timeout of a process for its start, for a report, and for the release of its resources. It is long because
+/// How long to wait for a process to start, to report or to release its resources. It is long because
 /// attackers run at the lowest priority: on a busy machine, they need minutes to connect.
 const PROCESS_TIMEOUT: Duration = Duration::from_secs(600);
 /// Interval between samples of the server's resources, long enough not to affect the 99th percentile of the
@@ -30,15 +30,15 @@ const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum delay of a sabotaged server. The client's timeout is longer.
 const MAX_DELAY: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// Duration of the calls before the first phase, which establish the connection and its buffers,
-/// milliseconds.
+/// Duration in milliseconds of the first calls, which establish the connection and its buffers.
 const WARM_UP_MS: u64 = 500;
-/// Maximum growth of the server's memory, bytes: the pool of receive buffers, and an allowance for each
+/// Maximum growth of the server's memory. It covers the pool of receive buffers, and an allowance for each
 /// connection of the attackers.
-const MAX_MEMORY_GROWTH: u64 = 384 << 20;
-/// Number of connections without attackers: one of the well-behaved client, and one of a new client.
+const MAX_MEMORY_GROWTH_BYTES: u64 = 384 << 20;
+/// Maximum number of connections without attackers: one of the well-behaved client, and one of a new client.
 const IDLE_CONNECTIONS: u64 = 2;
 
+/// The name and the attacks of each phase.
 const PHASES: [(&str, &[Attack]); 7] = [
     ("before", &[]),
     ("slowloris", &[Attack::Slowloris]),
@@ -65,7 +65,7 @@ pub fn abuse(args: &AbuseArgs) -> anyhow::Result<ExitCode> {
         rate: if args.unpaced { 0 } else { args.or_default(args.rate, 1_000, 200) },
         calls_s: args.or_default(args.calls, 500, 100),
         connections: MAX_CONNECTIONS,
-        most: args.most,
+        max_growth: args.max_growth,
         phases: Vec::new(),
         interrupted: false,
         violations: Vec::new(),
@@ -74,9 +74,9 @@ pub fn abuse(args: &AbuseArgs) -> anyhow::Result<ExitCode> {
     let mut progress = Progress::new(PHASES.len() as u64);
     for (name, attacks) in PHASES {
         progress.begin(name);
-        let Some(outcome) = test.phase(name, attacks)? else { break };
+        let Some(outcome) = test.run_phase(name, attacks)? else { break };
         progress.end(name, &outcome);
-        if args.first && !test.report.violations.is_empty() {
+        if args.fail_fast && !test.report.violations.is_empty() {
             break;
         }
     }
@@ -150,7 +150,9 @@ impl AbuseTest {
         let counters = test.counters()?;
         test.start = test.usage(&counters)?;
         if counters.fallbacks > 0 {
-            eprintln!("ttcp: epoll is used, because io_uring is not available (feature `uring`, Linux)");
+            eprintln!(
+                "ttcp: epoll is used, because there is no io_uring (it needs Linux and feature `uring`)"
+            );
         }
         Ok(test)
     }
@@ -160,7 +162,7 @@ impl AbuseTest {
     }
 
     /// Runs a phase and returns a short summary; `None` if the user interrupted it.
-    fn phase(&mut self, name: &'static str, attacks: &[Attack]) -> anyhow::Result<Option<String>> {
+    fn run_phase(&mut self, name: &'static str, attacks: &[Attack]) -> anyhow::Result<Option<String>> {
         let before = self.counters()?;
         let (server_s, attackers_s) = (process_time(self.server.pid()), process_time(self.attackers.pid()));
         let start = Instant::now();
@@ -171,10 +173,10 @@ impl AbuseTest {
             if self.is_interrupted() {
                 return Ok(None);
             }
-            anyhow::ensure!(Instant::now() < deadline, "the attackers do not start");
+            anyhow::ensure!(Instant::now() < deadline, "the attackers did not start in time");
         }
         let counters = self.counters()?;
-        let mut most = self.usage(&counters)?;
+        let mut max_usage = self.usage(&counters)?;
         self.client.send_order(&format!("measure {}", self.seconds * 1_000));
         let deadline = Instant::now() + Duration::from_secs(self.seconds) + PROCESS_TIMEOUT;
         let client: ServiceFigures = loop {
@@ -185,13 +187,13 @@ impl AbuseTest {
             if self.is_interrupted() {
                 return Ok(None);
             }
-            anyhow::ensure!(Instant::now() < deadline, "the client does not end its calls");
+            anyhow::ensure!(Instant::now() < deadline, "the client did not end its calls in time");
             let counters = self.counters()?;
-            most = most.max(self.usage(&counters)?);
+            max_usage = max_usage.max(self.usage(&counters)?);
         };
         let seconds = start.elapsed().as_secs_f64();
         let counters = self.counters()?;
-        most = most.max(self.usage(&counters)?);
+        max_usage = max_usage.max(self.usage(&counters)?);
         let used = |pid, before: Option<Duration>| Some((process_time(pid)? - before?).as_secs_f64());
         let (server_s, attackers_s) =
             (used(self.server.pid(), server_s), used(self.attackers.pid(), attackers_s));
@@ -206,7 +208,7 @@ impl AbuseTest {
             client,
             ratio,
             server: counters.since(&before),
-            most,
+            max_usage,
             server_s,
             attackers_s,
             attackers,
@@ -218,7 +220,7 @@ impl AbuseTest {
         );
         if self.sabotage == Some(Sabotage::Slow) && self.report.phases.is_empty() {
             // The delay must exceed the criterion on this machine.
-            let delay = Duration::from_secs_f64(phase.client.p99_us / 1e6 * self.report.most * 2.0);
+            let delay = Duration::from_secs_f64(phase.client.p99_us / 1e6 * self.report.max_growth * 2.0);
             self.server.send_order(&format!("delay {}", delay.clamp(INITIAL_DELAY, MAX_DELAY).as_millis()));
         }
         self.report.phases.push(phase);
@@ -226,24 +228,24 @@ impl AbuseTest {
         Ok(Some(outcome))
     }
 
-    /// Adds the violated criteria to the report.
+    /// Checks the criteria of a phase, and adds violations to the report.
     fn check(&mut self, phase: &Phase) {
-        let Phase { name, client, ratio, most, .. } = phase;
+        let Phase { name, client, ratio, max_usage, .. } = phase;
         let violations = &mut self.report.violations;
         if client.answered < client.calls || client.calls == 0 {
             violations.push(format!("{name}: {} of {} calls were answered", client.answered, client.calls));
         }
-        if *ratio > self.report.most {
+        if *ratio > self.report.max_growth {
             violations.push(format!("{name}: p99 was {ratio:.2} times as high as before"));
         }
-        let memory = most.memory.saturating_sub(self.start.memory);
-        if memory > MAX_MEMORY_GROWTH {
+        let memory = max_usage.memory.saturating_sub(self.start.memory);
+        if memory > MAX_MEMORY_GROWTH_BYTES {
             violations
                 .push(format!("{name}: the server used {} MiB more memory than at the start", memory >> 20));
         }
     }
 
-    /// Waits until the server has released all resources of the attackers.
+    /// Waits until the server has closed all connections of the attackers.
     fn wait_until_idle(&mut self, name: &str) -> anyhow::Result<()> {
         let end = Instant::now() + PROCESS_TIMEOUT;
         loop {

@@ -24,8 +24,9 @@ pub(super) struct Report {
     pub(super) calls_s: u32,
     /// Maximum number of connections of the server, in total and from one address.
     pub(super) connections: (usize, usize),
-    /// Maximum growth of the 99th percentile, as a factor.
-    pub(super) most: f64,
+    /// Maximum growth of the 99th percentile of the client's call times, as a factor.
+    #[serde(rename = "most")]
+    pub(super) max_growth: f64,
     pub(super) phases: Vec<Phase>,
     pub(super) interrupted: bool,
     pub(super) violations: Vec<String>,
@@ -38,15 +39,16 @@ pub(super) struct Phase {
     pub(super) seconds: f64,
     /// The service that the well-behaved client got.
     pub(super) client: ServiceFigures,
-    /// The 99th percentile of the client's call times, divided by that of the first phase.
+    /// The 99th percentile of the client's call times, divided by the 99th percentile of the first phase.
     pub(super) ratio: f64,
     /// The server's counts of this phase.
     pub(super) server: ServerCounters,
     /// The maxima of the server's resources, which are sampled at intervals.
-    pub(super) most: ResourceUsage,
-    /// Processor time of the server, seconds, if the system provides it.
+    #[serde(rename = "most")]
+    pub(super) max_usage: ResourceUsage,
+    /// Processor time of the server in seconds, if the system provides it.
     pub(super) server_s: Option<f64>,
-    /// Processor time of the attackers, seconds, if the system provides it.
+    /// Processor time of the attackers in seconds, if the system provides it.
     pub(super) attackers_s: Option<f64>,
     pub(super) attackers: BTreeMap<Attack, AttackCounts>,
 }
@@ -55,7 +57,9 @@ pub(super) struct Phase {
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(super) struct ResourceUsage {
     pub(super) connections: u64,
+    /// Resident memory in bytes.
     pub(super) memory: u64,
+    /// Number of open file descriptors.
     pub(super) files: u64,
 }
 
@@ -76,7 +80,7 @@ impl Report {
         let Report { transport, peers, addresses, rate, calls_s, connections: (all, each), .. } = self;
         let rate = if *rate == 0 { "without a limit".to_owned() } else { format!("{rate} a second each") };
         let mut text = format!(
-            "{}\n\n{transport}: {calls_s} calls a second; attackers with {addresses} address(es), {peers} of them slow, {rate}; \
+            "{}\n\n{transport}: {calls_s} calls a second; attackers with {addresses} address(es), {peers} slow peers, {rate}; \
              the server accepts {all} connections, {each} from one address; all processes share {} cores, attackers have the lowest priority\n\n",
             self.environment.summary(),
             self.environment.cores,
@@ -99,7 +103,7 @@ impl Report {
         let growth = format!("p99 was at most {worst:.2} times as high as before");
         text += &match self.holds() {
             true => format!("HELD: all calls were answered, {growth}\n"),
-            false => format!("NOT HELD: {growth} (allowed: {})\n", self.most),
+            false => format!("NOT HELD: {growth} (allowed: {})\n", self.max_growth),
         };
         text
     }
@@ -108,13 +112,14 @@ impl Report {
         let titles =
             "phase|calls|answered|failed|p50 us|p99 us|p99.9 us|max us|p99 / before|new clients|failed";
         let row = |phase: &Phase| {
-            let ServiceFigures { calls, answered, failed, newcomers, turned_away, .. } = &phase.client;
+            let ServiceFigures { calls, answered, failed, new_clients, failed_new_clients, .. } =
+                &phase.client;
             let ServiceFigures { p50_us, p99_us, p999_us, max_us, .. } = &phase.client;
             let mut row = vec![phase.name.to_owned()];
             row.extend([calls, answered, failed].map(u64::to_string));
             row.extend([p50_us, p99_us, p999_us, max_us].map(|time| format!("{time:.0}")));
             row.push(format!("{:.2}", phase.ratio));
-            row.extend([newcomers, turned_away].map(u64::to_string));
+            row.extend([new_clients, failed_new_clients].map(u64::to_string));
             row
         };
         Table::of_figures(titles, self.phases.iter().map(row).collect())
@@ -124,10 +129,11 @@ impl Report {
         let titles =
             "server|max connections|max MiB|max descriptors|processor s|messages|MiB in|limits reached";
         let row = |phase: &Phase| {
-            let Phase { server, most, .. } = phase;
+            let Phase { server, max_usage, .. } = phase;
             let limits = server.limits.iter().map(|(limit, times)| format!("{limit} {times}"));
             let mut row = vec![phase.name.to_owned()];
-            row.extend([most.connections, most.memory >> 20, most.files].map(|n| n.to_string()));
+            let ResourceUsage { connections, memory, files } = max_usage;
+            row.extend([*connections, memory >> 20, *files].map(|n| n.to_string()));
             row.push(format_seconds(phase.server_s));
             row.extend([server.messages, server.octets >> 20].map(|n| n.to_string()));
             row.push(limits.collect::<Vec<_>>().join(", "));

@@ -45,11 +45,14 @@ pub struct AbuseServerArgs {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct ServerCounters {
     pub(super) connections: u64,
+    /// Number of bytes in the pool of receive buffers.
     pub(super) pooled: u64,
     /// How often each limit was reached. Keys are the limits' names in metrics.
     pub(super) limits: BTreeMap<String, u64>,
     pub(super) messages: u64,
+    /// Number of bytes received.
     pub(super) octets: u64,
+    /// How often epoll was used because io_uring was not available.
     pub(super) fallbacks: u64,
 }
 
@@ -57,7 +60,7 @@ impl ServerCounters {
     fn of(orb: &Orb) -> ServerCounters {
         let (stats, pool) = (orb.stats(), orb.pool_stats());
         let hits =
-            Limit::ALL.iter().map(|limit| (limit.name().to_owned(), u64::from(stats.limits.of(*limit))));
+            Limit::ALL.iter().map(|limit| (limit.name().to_owned(), u64::from(stats.limit_hits.of(*limit))));
         ServerCounters {
             connections: orb.open_connections() as u64,
             pooled: pool.held as u64,
@@ -80,13 +83,13 @@ impl ServerCounters {
     }
 }
 
-/// Serves until ordered to end.
+/// Serves requests until `end` is ordered on stdin, or stdin is closed.
 pub fn abuse_server(args: &AbuseServerArgs) -> anyhow::Result<()> {
     crate::system::raise_open_file_limit();
     let orders = receive_orders(Order::parse)?;
     let args = args.clone();
-    // Spawned as a task, because servers usually run in tasks.
-    crate::soak::runtime(args.transport)?.block_on(async { tokio::spawn(serve(args, orders)).await? })
+    // The server is spawned as a task, because servers usually run in tasks.
+    crate::soak::runtime(args.transport)?.block_on(async { tokio::spawn(run(args, orders)).await? })
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -107,7 +110,7 @@ impl Order {
     }
 }
 
-async fn serve(args: AbuseServerArgs, mut orders: mpsc::UnboundedReceiver<Order>) -> anyhow::Result<()> {
+async fn run(args: AbuseServerArgs, mut orders: mpsc::UnboundedReceiver<Order>) -> anyhow::Result<()> {
     let (all, each) = MAX_CONNECTIONS;
     let builder = Orb::builder().transport(args.transport.into()).listen("iiop://127.0.0.1:0");
     let orb = builder.max_connections(all, each).build().await?;
@@ -135,13 +138,13 @@ struct Target {
 
 impl TargetServant for Target {
     async fn echo(&self, value: Bytes) -> Result<Bytes, SystemException> {
-        let many = self.sabotage.is_some() && self.orb.open_connections() > SABOTAGE_FREE_CONNECTIONS;
+        let is_crowded = self.sabotage.is_some() && self.orb.open_connections() > SABOTAGE_FREE_CONNECTIONS;
         match self.sabotage {
-            Some(Sabotage::Slow) if many => {
+            Some(Sabotage::Slow) if is_crowded => {
                 let delay = *self.delay.borrow();
                 tokio::time::sleep(delay).await;
             }
-            Some(Sabotage::Refuse) if many => {
+            Some(Sabotage::Refuse) if is_crowded => {
                 return Err(SystemException::no_resources());
             }
             _ => {}

@@ -1,5 +1,5 @@
-//! The system calls of a flood, and the bytes on the wire in addition to user bytes. `strace` counts them for
-//! any peer, in floods of their own, because a traced process is slow.
+//! The system calls of a flood, and the bytes on the wire in addition to user bytes. `strace` counts them,
+//! for any peer and in separate floods, because a traced process is slow.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -11,17 +11,17 @@ use clap::ValueEnum;
 use serde_json::Value;
 
 use super::integrity::PASS;
-use super::plan::{ClientOutput, Figures, Step, flood, line_figure};
-use super::store::{Cell, Data};
+use super::plan::{ClientOutput, Figures, Step, flood_arguments, line_figure};
+use super::store::{Cell, StoredResults};
 use crate::figures::{Column, Section, Table, format_bytes, format_figure, published_rows};
 use crate::harness::Peer;
-use crate::literature::Published;
+use crate::literature::PublishedTable;
 use crate::work::Element;
 
-/// The value of the setting [`PASS`] for these cells.
+/// The value of the setting [`PASS`] in the cells of floods whose system calls are counted.
 const CALL_COUNTS: &str = "calls";
 /// Size of the buffers, as in the published counts.
-const BUFFER_SIZE: u64 = 128 << 10;
+const BUFFER_BYTES: u64 = 128 << 10;
 const REQUESTS: u64 = 512;
 const REQUESTS_QUICK: u64 = 32;
 
@@ -30,7 +30,7 @@ const READS: [&str; 5] = ["read", "readv", "recv", "recvfrom", "recvmsg"];
 const POLLS: [&str; 8] =
     ["poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2", "io_uring_enter"];
 
-/// Checks whether system calls can be counted here.
+/// Checks that `strace`, which counts system calls, can be executed.
 pub(crate) fn check_available() -> Result<(), String> {
     let mut words = strace_command("/dev/null").into_iter();
     let program = words.next().unwrap_or_default();
@@ -52,14 +52,14 @@ pub(crate) fn counting_step(peer: &Peer, element: Element, sent: Element, quick:
     for (side, command) in [("server", &mut traced_peer.server), ("client", &mut traced_peer.client)] {
         command.splice(0..0, strace_command(&format!("{{dir}}/{side}.calls")));
     }
-    let payload = (BUFFER_SIZE / sent.bytes()) * sent.bytes();
+    let payload = (BUFFER_BYTES / sent.bytes()) * sent.bytes();
     let total = payload * if quick { REQUESTS_QUICK } else { REQUESTS };
     let cell = Cell::default().with("type", element.to_string().as_str()).with(PASS, CALL_COUNTS);
-    Step::new(&cell, &traced_peer, flood(sent, BUFFER_SIZE, total), figures)
+    Step::new(&cell, &traced_peer, flood_arguments(sent, BUFFER_BYTES, total), figures)
 }
 
-/// Returns the command that traces the system calls of a program that transfer data or wait. The trace in
-/// `file` contains the kinds of sockets, but no data.
+/// Returns the command that executes a program and traces its system calls that transfer data or
+/// wait. The trace in `file` contains the kinds of sockets, but no data.
 fn strace_command(file: &str) -> Vec<String> {
     let trace = [&WRITES[..], &READS, &POLLS].concat();
     // `?` permits names that are not system calls of this processor.
@@ -85,7 +85,7 @@ impl SystemCallCounts {
         let lines = BufReader::new(file).lines().map_while(Result::ok);
         match SystemCallCounts::parse_lines(lines) {
             SystemCallCounts { polls: 0, writes: 0, reads: 0, .. } => {
-                Err(format!("{} has no calls", path.display()))
+                Err(format!("{} contains no system calls", path.display()))
             }
             counts => Ok(counts),
         }
@@ -140,15 +140,17 @@ fn figures(output: &ClientOutput<'_>) -> Result<Figures, String> {
     figures_of_counts(output.line, &client?, &server?)
 }
 
-/// Computes the figures for one request. The counts include the warm-up of a tenth.
+/// Computes the figures for one request. The counts include a warm-up, which has a tenth as many requests.
 fn figures_of_counts(
     line: &Value,
     client: &SystemCallCounts,
     server: &SystemCallCounts,
 ) -> Result<Figures, String> {
-    let word = |name: &str| line.get(name).and_then(Value::as_str).ok_or_else(|| format!("it has no {name}"));
+    let word = |name: &str| {
+        line.get(name).and_then(Value::as_str).ok_or_else(|| format!("the result has no {name}"))
+    };
     let element = Element::from_str(word("type")?, false)?;
-    let payload = (BUFFER_SIZE / element.bytes() * element.bytes()) as f64;
+    let payload = (BUFFER_BYTES / element.bytes() * element.bytes()) as f64;
     // Both figures of the line are rounded, but their product is exact to less than half a request.
     let measured = (line_figure(line, "mbit_s")? * line_figure(line, "secs")? / 8e-6 / payload).round();
     let requests = measured + (measured / 10.0).ceil();
@@ -173,7 +175,7 @@ fn figures_of_counts(
 }
 
 /// Adds the tables of counts and of published counts to a section.
-pub(crate) fn section(data: &Data, experiment: &str, section: &mut Section) {
+pub(crate) fn section(data: &StoredResults, experiment: &str, section: &mut Section) {
     const COLUMNS: [(&str, &str); 7] = [
         ("client_writes_per_request", "sender: writes"),
         ("bytes_per_write", "bytes per write"),
@@ -199,15 +201,15 @@ pub(crate) fn section(data: &Data, experiment: &str, section: &mut Section) {
     }
     let caption = format!(
         "System calls for a request that sends {}, and bytes on the wire in addition to user bytes (control bytes), counted by strace \
-         in floods of their own. Tracing slows processes down, so that a call may transfer more bytes than usual. Waiting on epoll and \
+         in separate floods. Tracing slows processes down, so that a call may transfer more bytes than usual. Waiting on epoll and \
          io_uring counts as a poll. Reads and writes of an io_uring are not counted.",
-        format_bytes(BUFFER_SIZE)
+        format_bytes(BUFFER_BYTES)
     );
     section.table(Table { caption, columns, rows });
     section.table(published_rows("sigcomm96.text", "Published system calls", is_about_calls));
 }
 
-pub(crate) fn is_about_calls(table: &Published, row: &[&'static str]) -> bool {
+pub(crate) fn is_about_calls(table: &PublishedTable, row: &[&'static str]) -> bool {
     let quantity = table.text(row, "quantity").unwrap_or_default();
     [
         "write calls",
@@ -254,7 +256,7 @@ mod tests {
         // Ten requests and one of the warm-up, each with 28 control bytes.
         let payload = 131_064.0;
         let line =
-            json!({"type": "struct", "size": BUFFER_SIZE, "mbit_s": 10.0 * payload * 8e-6, "secs": 1.0});
+            json!({"type": "struct", "size": BUFFER_BYTES, "mbit_s": 10.0 * payload * 8e-6, "secs": 1.0});
         let written_bytes = 11 * (131_064 + 28);
         let client = SystemCallCounts { writes: 22, written_bytes, reads: 1, read_bytes: 8, polls: 0 };
         let server =

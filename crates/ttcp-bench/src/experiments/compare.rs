@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::integrity::CHECKED_MB;
-use super::store::{Data, Outcome};
+use super::store::{Outcome, StoredResults};
 use crate::figures::{Column, Table, format_figure, markdown};
 use crate::statistics::{Interval, median};
 
@@ -18,7 +18,7 @@ pub struct CompareArgs {
     pub a: PathBuf,
     /// Another directory with results of the same experiment
     pub b: PathBuf,
-    /// Only figures whose names contain TEXT
+    /// Compare only figures whose names contain TEXT
     #[arg(long, value_name = "TEXT")]
     pub figure: Option<String>,
 }
@@ -28,7 +28,7 @@ pub struct CompareArgs {
 /// # Errors
 /// A directory has no results, or the results have no figure in common.
 pub fn compare(args: &CompareArgs) -> anyhow::Result<()> {
-    let table = table(&Data::read(&args.a)?, &Data::read(&args.b)?, args.figure.as_deref());
+    let table = table(&StoredResults::read(&args.a)?, &StoredResults::read(&args.b)?, args.figure.as_deref());
     if table.rows.is_empty() {
         anyhow::bail!("{} and {} have no figure in common", args.a.display(), args.b.display());
     }
@@ -41,7 +41,7 @@ pub fn compare(args: &CompareArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn table(a: &Data, b: &Data, name_part: Option<&str>) -> Table {
+fn table(a: &StoredResults, b: &StoredResults, name_part: Option<&str>) -> Table {
     let columns = ["experiment", "peer", "cell", "figure"].map(Column::words).into_iter();
     let columns =
         columns.chain(["A", "B", "B / A", "interval"].map(Column::figures)).chain([Column::words("verdict")]);
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
     use crate::experiments::store::{Cell, Sample};
 
-    fn data(figures: &[f64]) -> Data {
+    fn data(figures: &[f64]) -> StoredResults {
         let sample = |(round, figure): (u32, &f64)| Sample {
             experiment: "latency".into(),
             cell: Cell::default().with("call", "ping"),
@@ -110,7 +110,7 @@ mod tests {
                 line: serde_json::Value::Null,
             },
         };
-        Data::new(Vec::new(), (0..).zip(figures).map(sample).collect())
+        StoredResults::new(Vec::new(), (0..).zip(figures).map(sample).collect())
     }
 
     #[test]
@@ -124,6 +124,6 @@ mod tests {
         assert_eq!(verdicts(&steady, &[9.0, 10.1, 11.2, 10.3, 9.9]), ["not significant", "not significant"]);
         assert_eq!(verdicts(&steady, &[8.0]), ["too few rounds", "too few rounds"]);
         assert_eq!(table(&data(&steady), &data(&steady), Some("p50")).rows.len(), 1);
-        assert!(table(&data(&steady), &Data::default(), None).rows.is_empty());
+        assert!(table(&data(&steady), &StoredResults::default(), None).rows.is_empty());
     }
 }

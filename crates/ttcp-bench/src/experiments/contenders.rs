@@ -1,22 +1,24 @@
-//! The participants of experiments: sockets, zorb in several configurations, and other middleware that is
-//! built.
+//! The participants of experiments: sockets, zorb in several configurations, and other built middleware.
 
 use crate::external_peers;
 use crate::harness::CommonArgs;
 use crate::harness::placement::HOST;
-use crate::harness::{BuiltIn, Peer};
+use crate::harness::{BuiltInPeer, Peer};
 use crate::work::Element;
 
+/// A participant of experiments.
 #[derive(Debug, Clone)]
 pub(crate) struct Contender {
     pub(crate) peer: Peer,
+    /// The element type that the participant sends for structs.
     pub(crate) struct_element: Element,
-    /// Whether only structs are measured, because another participant is the same for other types.
+    /// Whether only structs are measured, because for other types another participant does the same.
     pub(crate) is_for_structs_only: bool,
     /// Whether structs are sent in their memory representation, including padding.
     pub(crate) sends_memory: bool,
 }
 
+/// A configuration of zorb: the peer's name, and the additional options of the server and of the client.
 type Variant = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 const VARIANTS: &[Variant] = &[
@@ -47,8 +49,9 @@ impl Contender {
     }
 }
 
-/// Returns all participants, or the selected ones, in the order of the tables. Those of `--peer` come last.
-pub(crate) fn contenders(common: &CommonArgs, built_in: &[BuiltIn]) -> anyhow::Result<Vec<Contender>> {
+/// Returns all participants, or the selected ones, in the order of the tables. Those that `--peer` adds are
+/// last.
+pub(crate) fn contenders(common: &CommonArgs, built_in: &[BuiltInPeer]) -> anyhow::Result<Vec<Contender>> {
     let program = std::env::current_exe()?;
     let mut all = Vec::new();
     for peer in built_in.iter().map(|peer| Peer::built_in(&program, peer)) {
@@ -63,7 +66,7 @@ pub(crate) fn contenders(common: &CommonArgs, built_in: &[BuiltIn]) -> anyhow::R
         Contender { sends_memory, ..Contender::new(peer) }
     };
     all.extend(external_peers::built_peers()?.into_iter().map(external));
-    let extra = common.extra.iter().cloned().map(Contender::new).collect();
+    let extra = common.extra_peers.iter().cloned().map(Contender::new).collect();
     external_peers::select_peers(all, extra, common.peers.as_deref(), |one| &one.peer)
 }
 
@@ -99,8 +102,8 @@ mod tests {
     fn names(line: &str) -> anyhow::Result<Vec<String>> {
         let words = line.split('|').filter(|word| !word.is_empty());
         let built_in = [
-            BuiltIn::new("raw", "raw-server", "raw-client {args}"),
-            BuiltIn::new("zorb", "server", "client {args} --ior {ready}").with_zero_copy(),
+            BuiltInPeer::new("raw", "raw-server", "raw-client {args}"),
+            BuiltInPeer::new("zorb", "server", "client {args} --ior {ready}").with_zero_copy(),
         ];
         let all = contenders(&parse_options(words)?, &built_in)?;
         Ok(all.into_iter().map(|one| one.peer.name).collect())
@@ -126,7 +129,7 @@ mod tests {
 
     #[test]
     fn zero_copy_structs_are_sent_only_by_peers_that_support_them() {
-        let built_in = [BuiltIn::new("zorb", "server", "client").with_zero_copy()];
+        let built_in = [BuiltInPeer::new("zorb", "server", "client").with_zero_copy()];
         let all = contenders(&parse_options([]).unwrap(), &built_in).unwrap();
         let named = |name: &str| all.iter().find(|one| one.peer.name == name).unwrap();
         assert_eq!(named("zorb").sent_element(Element::Struct), Some(Element::Struct));

@@ -7,13 +7,13 @@ use clap::Args;
 use super::contenders::Contender;
 use super::driver;
 use super::integrity;
-use super::plan::{ClientOutput, Experiment, Figures, Plan, Step, flood, line_figures};
-use super::store::{Cell, Data, Sample};
-use crate::external_peers::ZERO_COPY;
+use super::plan::{ClientOutput, Experiment, Figures, Plan, Step, flood_arguments, line_figures};
+use super::store::{Cell, Sample, StoredResults};
+use crate::external_peers::ZERO_COPY_PEER;
 use crate::figures::{
     Axis, Chart, Column, Scale, Section, Series, Table, format_bytes, format_figure, published_table,
 };
-use crate::harness::BuiltIn;
+use crate::harness::BuiltInPeer;
 use crate::harness::CommonArgs;
 use crate::harness::processor::ProcessorTime;
 use crate::statistics::median;
@@ -28,10 +28,11 @@ pub(crate) const EXPERIMENT: Experiment =
 const SIZE_LOGARITHMS: std::ops::RangeInclusive<u32> = 12..=24;
 const SIZES_QUICK: [u64; 2] = [1 << 12, 1 << 20];
 
+/// The names of the participants, and their descriptions.
 const PARTICIPANTS: [(&str, &str); 7] = [
     ("raw", "TCP sockets, Rust"),
     ("c", "TCP sockets, C"),
-    (ZERO_COPY, "zero-copy TCP sockets, C"),
+    (ZERO_COPY_PEER, "zero-copy TCP sockets, C"),
     ("omniorb", "ORB that copies, omniORB"),
     ("zorb-copying", "ORB that copies, zorb with --copying"),
     ("zorb", "zero-copy ORB"),
@@ -54,7 +55,7 @@ pub struct DepositArgs {
 
 impl DepositArgs {
     /// Runs the experiment, and prints its section.
-    pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
+    pub fn run(&self, built_in: &[BuiltInPeer]) -> anyhow::Result<ExitCode> {
         driver::run_one(&self.common, built_in, |contenders| plan(self, contenders))
     }
 }
@@ -65,7 +66,7 @@ pub(crate) fn plan(args: &DepositArgs, contenders: &[Contender]) -> Plan {
     let default_sizes = || if quick { SIZES_QUICK.to_vec() } else { all_sizes() };
     let sizes: Vec<u64> = args.sizes.clone().unwrap_or_else(default_sizes);
     let total = args.total.unwrap_or(if quick { 4 << 20 } else { 1 << 30 });
-    let is_extra_peer = |name: &str| args.common.extra.iter().any(|peer| peer.name == name);
+    let is_extra_peer = |name: &str| args.common.extra_peers.iter().any(|peer| peer.name == name);
     let takes_part = |contender: &&Contender| {
         let name = contender.peer.name.as_str();
         PARTICIPANTS.iter().any(|(participant, _)| *participant == name) || is_extra_peer(name)
@@ -74,9 +75,13 @@ pub(crate) fn plan(args: &DepositArgs, contenders: &[Contender]) -> Plan {
     for size in sizes {
         let cell = Cell::default().with("bytes", size);
         for Contender { peer, .. } in contenders.iter().filter(takes_part) {
-            let checked = (4 * size).max(integrity::MIN_FLOOD_SIZE);
-            checks.extend(integrity::check(peer, cell.clone(), flood(Element::Octet, size, checked)));
-            steps.push(Step::new(&cell, peer, flood(Element::Octet, size, total), figures));
+            let checked = (4 * size).max(integrity::MIN_FLOOD_BYTES);
+            checks.extend(integrity::check(
+                peer,
+                cell.clone(),
+                flood_arguments(Element::Octet, size, checked),
+            ));
+            steps.push(Step::new(&cell, peer, flood_arguments(Element::Octet, size, total), figures));
         }
     }
     Plan { experiment: &EXPERIMENT, links: Vec::new(), rounds: 7, checks, steps }
@@ -92,19 +97,19 @@ fn figures(output: &ClientOutput<'_>) -> Result<Figures, String> {
     Ok(figures)
 }
 
-/// Returns the processor time in percent of the time of the measured part and the warm-up.
+/// Returns the processor time of a side in percent of the elapsed time of the measurement and its warm-up.
 fn processor_share(sample: &Sample, side: fn(ProcessorTime) -> f64) -> Option<f64> {
     Some(100.0 * side(sample.processor()?) / (sample.figure("secs")? * 1.1))
 }
 
 struct DepositSamples<'d> {
-    data: &'d Data,
+    data: &'d StoredResults,
     peers: Vec<&'d str>,
     sizes: Vec<u64>,
 }
 
 impl<'d> DepositSamples<'d> {
-    fn of(data: &'d Data) -> DepositSamples<'d> {
+    fn of(data: &'d StoredResults) -> DepositSamples<'d> {
         let mut sizes: Vec<u64> =
             data.samples_of(NAME).filter_map(|sample| sample.cell.number("bytes")).collect();
         sizes.sort_unstable();
@@ -129,21 +134,21 @@ impl<'d> DepositSamples<'d> {
         };
         Chart {
             caption: caption.to_owned(),
-            x: Axis::new("sequence, bytes", Scale::Bytes),
+            x: Axis::new("sequence, bytes", Scale::PowersOfTwo),
             y: Axis::new(label, Scale::Linear),
             series: self.peers.iter().map(line).collect(),
         }
     }
 }
 
-fn section(data: &Data) -> Section {
+fn section(data: &StoredResults) -> Section {
     let samples = DepositSamples::of(data);
     let mut section = Section::new(NAME, "Direct deposit: large sequences of bytes without copies");
     section.text(
-        "Sequences of octets are sent in one direction, in sizes from a page to 16 MiB. An ORB that copies encodes into a buffer of its own, and \
+        "Sequences of octets are sent in one direction, in sizes from a page to 16 MiB. An ORB that copies encodes into a separate buffer, and \
          decodes from another one. The zero-copy ORB writes from the sender's memory, and reads into the receiver's memory. Zero-copy TCP also \
          avoids the copy into the kernel, which then sends from the program's buffers. Over loopback, the kernel may nevertheless copy, so that \
-         the receiver does not share the sender's pages; the last table has the percentage. The processor share is the processor time of a \
+         the receiver does not share the sender's pages; the last table shows the percentage of such data. The processor share is the processor time of a \
          process in percent of the elapsed time.",
     );
     section.text(integrity::format_checks(data, NAME));

@@ -15,25 +15,25 @@ use super::store::{Cell, Outcome, Sample, Store};
 use crate::figures::{Document, Table, markdown};
 use crate::harness::EXIT_INTERRUPTED;
 use crate::harness::children::Children;
-use crate::harness::cores::Pins;
+use crate::harness::cores::PinnedCores;
 use crate::harness::environment::Environment;
 use crate::harness::links::{ActiveLink, Link};
-use crate::harness::peers::{ClientRun, Failure, Site};
+use crate::harness::peers::{ClientRun, Failure, RunContext};
 use crate::harness::placement::Placement;
 use crate::harness::processor::ProcessorTime;
 use crate::harness::progress::Progress;
-use crate::harness::{BuiltIn, CommonArgs};
+use crate::harness::{BuiltInPeer, CommonArgs};
 
 pub(crate) fn run_one(
     common: &CommonArgs,
-    built_in: &[BuiltIn],
+    built_in: &[BuiltInPeer],
     plan: impl FnOnce(&[Contender]) -> Plan,
 ) -> anyhow::Result<ExitCode> {
     let contenders = contenders(common, built_in)?;
     run(common, &[plan(&contenders)])
 }
 
-/// Performs the measurements of the plans that are not yet in the directory, and prints the sections.
+/// Performs the measurements that are not yet in the directory, and prints the sections of the plans.
 pub(crate) fn run(common: &CommonArgs, plans: &[Plan]) -> anyhow::Result<ExitCode> {
     if common.dry_run {
         writeln!(std::io::stdout().lock(), "{}", markdown::format_table(&measurement_counts(common, plans)))?;
@@ -58,10 +58,10 @@ pub(crate) fn run(common: &CommonArgs, plans: &[Plan]) -> anyhow::Result<ExitCod
         eprintln!("ttcp: {failure}");
     }
     let dir = dir.display();
-    eprintln!("ttcp: the results are in {dir}; ttcp report {dir} creates a page of them");
+    eprintln!("ttcp: the results are in {dir}; ttcp report {dir} creates a page from them");
     Ok(match end {
         RunEnd::Interrupted => {
-            eprintln!("ttcp: interrupted; a run with --out {dir} continues");
+            eprintln!("ttcp: interrupted; a run with --out {dir} continues the measurements");
             ExitCode::from(EXIT_INTERRUPTED)
         }
         RunEnd::Complete if failures.is_empty() => ExitCode::SUCCESS,
@@ -80,11 +80,11 @@ fn measurement_counts(common: &CommonArgs, plans: &[Plan]) -> Table {
     let mut rows: Vec<Vec<String>> = Vec::new();
     for plan in plans {
         let (checks, steps) = (plan.checks.len(), plan.steps.len());
-        let counts = [checks, steps, checks + steps * rounds(common, plan) as usize];
+        let counts = [checks, steps, checks + steps * round_count(common, plan) as usize];
         for (sum, count) in sum.iter_mut().zip(counts) {
             *sum += count;
         }
-        rows.push(row(plan.experiment.name, counts, rounds(common, plan).to_string()));
+        rows.push(row(plan.experiment.name, counts, round_count(common, plan).to_string()));
     }
     if plans.len() > 1 {
         rows.push(row("all", sum, String::new()));
@@ -92,7 +92,7 @@ fn measurement_counts(common: &CommonArgs, plans: &[Plan]) -> Table {
     Table::of_figures("measurements|checks and counts|in each round|rounds|total", rows)
 }
 
-fn rounds(common: &CommonArgs, plan: &Plan) -> u32 {
+fn round_count(common: &CommonArgs, plan: &Plan) -> u32 {
     common.repeat.unwrap_or(if common.quick { 1 } else { plan.rounds })
 }
 
@@ -111,13 +111,13 @@ fn new_directory(plans: &[Plan]) -> PathBuf {
 }
 
 fn measure(common: &CommonArgs, plans: &[Plan], store: &mut Store) -> anyhow::Result<RunEnd> {
-    let rounds = |plan: &Plan| rounds(common, plan);
-    let pins = common.pin.then(Pins::choose).transpose()?;
+    let rounds = |plan: &Plan| round_count(common, plan);
+    let cores = common.pin.then(PinnedCores::choose).transpose()?;
     let mut children = Children::new();
     children.watch_signals().context("cannot handle signals")?;
     let dir = tempfile::Builder::new().prefix("ttcp-").tempdir().context("cannot create a directory")?;
     let is_missing = |store: &Store, plan: &Plan, step: &Step, round| {
-        !store.has(plan.experiment.name, &step.cell, &step.peer.name, round)
+        !store.is_measured(plan.experiment.name, &step.cell, &step.peer.name, round)
     };
     let missing_count = |plan: &Plan| {
         let store = &*store;
@@ -126,11 +126,11 @@ fn measure(common: &CommonArgs, plans: &[Plan], store: &mut Store) -> anyhow::Re
         checks + (0..rounds(plan)).map(steps).sum::<usize>()
     };
     let mut progress = Progress::new(plans.iter().map(missing_count).sum::<usize>() as u64);
-    let mut site = Site {
+    let mut context = RunContext {
         children: &mut children,
         dir: dir.path(),
         placement: Placement::loopback(),
-        pins: pins.as_ref(),
+        cores: cores.as_ref(),
         timeout: Duration::from_secs(common.timeout),
         deadline: None,
     };
@@ -165,7 +165,7 @@ fn measure(common: &CommonArgs, plans: &[Plan], store: &mut Store) -> anyhow::Re
                 Some((_, _, reason)) if !integrity::is_check(&step.cell) => {
                     Outcome::Failure { failure: reason.clone() }
                 }
-                _ => match perform(plan, step, &mut active, &mut site) {
+                _ => match perform(plan, step, &mut active, &mut context) {
                     Err(Failure::Interrupted) => {
                         progress.finish();
                         return Ok(RunEnd::Interrupted);
@@ -178,7 +178,7 @@ fn measure(common: &CommonArgs, plans: &[Plan], store: &mut Store) -> anyhow::Re
             if let Outcome::Failure { failure } = &outcome
                 && integrity::is_check(&step.cell)
             {
-                failed_checks.push((&step.cell, peer, integrity::refusal(failure)));
+                failed_checks.push((&step.cell, peer, integrity::skip_reason(failure)));
             }
             let (experiment, cell, peer) = (plan.experiment.name.to_owned(), step.cell.clone(), peer.clone());
             store.add(Sample { experiment, cell, peer, round, run: 0, outcome })?;
@@ -192,12 +192,12 @@ fn perform(
     plan: &Plan,
     step: &Step,
     active: &mut ActiveLink,
-    site: &mut Site<'_>,
+    context: &mut RunContext<'_>,
 ) -> Result<Outcome, Failure> {
     let name = step.cell.word(LINK);
     let link = plan.links.iter().find(|link| name == Some(&link.name())).unwrap_or(&Link::Loopback);
-    site.placement = active.placement(link, site.children)?;
-    (step.perform)(step, site)
+    context.placement = active.placement(link, context.children)?;
+    (step.perform)(step, context)
 }
 
 /// Returns the steps of a round. In each round, the measurements of each cell start with a different peer.
@@ -209,16 +209,16 @@ fn steps_of_round(steps: &[Step], round: usize) -> impl Iterator<Item = &Step> {
 }
 
 impl Step {
-    pub(crate) fn run_once(&self, site: &mut Site<'_>) -> Result<Outcome, Failure> {
-        let dir = site.dir.to_string_lossy();
+    pub(crate) fn run_once(&self, context: &mut RunContext<'_>) -> Result<Outcome, Failure> {
+        let dir = context.dir.to_string_lossy();
         let client = self.client.iter().map(|word| word.replace("{dir}", &dir)).collect();
-        let ClientRun { line, processor, .. } = self.peer.run_once(&self.server, client, site)?;
-        self.outcome(line, processor, site.dir)
+        let ClientRun { line, processor, .. } = self.peer.run_once(&self.server, client, context)?;
+        self.outcome(line, processor, context.dir)
     }
 
-    pub(crate) fn run_client_only(&self, site: &mut Site<'_>) -> Result<Outcome, Failure> {
-        let line = self.peer.run_client(self.client.clone(), site)?;
-        self.outcome(line, None, site.dir)
+    pub(crate) fn run_client_only(&self, context: &mut RunContext<'_>) -> Result<Outcome, Failure> {
+        let line = self.peer.run_client(self.client.clone(), context)?;
+        self.outcome(line, None, context.dir)
     }
 
     fn outcome(&self, line: Value, processor: Option<ProcessorTime>, dir: &Path) -> Result<Outcome, Failure> {

@@ -5,17 +5,17 @@
 //! measured floods do not compare contents, but the same programs are checked immediately before.
 
 use super::plan::{ClientOutput, Figures, Plan, Step, line_figure};
-use super::store::{Cell, Data};
+use super::store::{Cell, StoredResults};
 use crate::harness::Peer;
 
-/// The setting of cells that are measured before the rounds.
+/// The name of a setting that only those cells have which are measured before the rounds.
 pub(crate) const PASS: &str = "pass";
 /// The value of this setting for checks of contents.
 const INTEGRITY: &str = "integrity";
 /// The only figure of a check: checked user bytes / 10^6.
 pub(crate) const CHECKED_MB: &str = "checked_mb";
-/// Minimum size of a checking flood, bytes.
-pub(crate) const MIN_FLOOD_SIZE: u64 = 256 << 10;
+/// Minimum size of a flood whose contents are checked.
+pub(crate) const MIN_FLOOD_BYTES: u64 = 256 << 10;
 /// Start of a server's message about a difference.
 const DIFFERENCE_PREFIX: &str = "contents differ: ";
 
@@ -45,15 +45,15 @@ pub(crate) fn peers_without_check(plan: &Plan) -> Vec<&str> {
     names
 }
 
-/// Returns the reason why a measurement is skipped whose check failed with `failure`.
-pub(crate) fn refusal(failure: &str) -> String {
+/// Returns the reason to skip the measurements whose check failed with `failure`.
+pub(crate) fn skip_reason(failure: &str) -> String {
     match failure.find(DIFFERENCE_PREFIX).and_then(|at| failure.get(at..)?.lines().next()) {
         Some(difference) => difference.to_owned(),
         None => format!("contents could not be checked: {failure}"),
     }
 }
 
-pub(crate) fn format_checks(data: &Data, experiment: &str) -> String {
+pub(crate) fn format_checks(data: &StoredResults, experiment: &str) -> String {
     let mut checked_peers = Vec::new();
     let mut unchecked = Vec::new();
     for peer in data.peers(experiment) {
@@ -128,10 +128,10 @@ mod tests {
     }
 
     #[test]
-    fn the_refusal_contains_only_the_difference() {
+    fn the_skip_reason_contains_only_the_difference() {
         let failure = "the client ended with status 1\n    server: contents differ: element 3 of 9\n    more";
-        assert_eq!(refusal(failure), "contents differ: element 3 of 9");
-        assert_eq!(refusal("no server"), "contents could not be checked: no server");
+        assert_eq!(skip_reason(failure), "contents differ: element 3 of 9");
+        assert_eq!(skip_reason("no server"), "contents could not be checked: no server");
     }
 
     #[test]
@@ -155,10 +155,10 @@ mod tests {
             sample("a", pass().with("bytes", 1u64), CHECKED_MB),
             unchecked(),
         ];
-        let data = Data::new(Vec::new(), samples);
+        let data = StoredResults::new(Vec::new(), samples);
         let text = format_checks(&data, "t");
         assert!(text.ends_with("found no difference: a (floods: 2, 5.0 MB). Not checked: b."), "{text}");
-        let data = Data::new(Vec::new(), vec![unchecked()]);
+        let data = StoredResults::new(Vec::new(), vec![unchecked()]);
         assert_eq!(format_checks(&data, "t"), "Contents were not checked.");
     }
 }

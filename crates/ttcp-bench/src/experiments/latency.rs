@@ -9,11 +9,10 @@ use hdrhistogram::Histogram;
 use super::contenders::Contender;
 use super::driver;
 use super::plan::{ClientOutput, Experiment, Figures, Plan, Step, line_figures};
-use super::store::{Cell, Data};
+use super::store::{Cell, StoredResults};
 use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, format_figure};
-use crate::harness::BuiltIn;
-use crate::harness::CommonArgs;
-use crate::literature::Published;
+use crate::harness::{BuiltInPeer, CommonArgs};
+use crate::literature::PublishedTable;
 use crate::statistics::{Summary, median};
 use crate::work::Element;
 
@@ -22,13 +21,13 @@ const NAME: &str = "latency";
 pub(crate) const EXPERIMENT: Experiment =
     Experiment { name: NAME, published_ids: &["gigabit97.latency"], section };
 
-const UNITS: [u64; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
-const UNITS_QUICK: [u64; 2] = [1, 1024];
+const ELEMENT_COUNTS: [u64; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
+const ELEMENT_COUNTS_QUICK: [u64; 2] = [1, 1024];
 const TYPES: [Element; 2] = [Element::Octet, Element::Struct];
 /// The file to which the client writes the times of its calls.
 const TIMES_FILE: &str = "times";
 
-/// The maximum time of a call in the histogram, nanoseconds. Longer calls are counted with this time.
+/// The longest time in the histogram, in nanoseconds. Longer calls are counted with this time.
 const MAX_TIME_NS: u64 = 60_000_000_000;
 
 /// Options of `ttcp latency`.
@@ -47,18 +46,19 @@ pub struct LatencyArgs {
 
 impl LatencyArgs {
     /// Runs the experiment, and prints its section.
-    pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
+    pub fn run(&self, built_in: &[BuiltInPeer]) -> anyhow::Result<ExitCode> {
         driver::run_one(&self.common, built_in, |contenders| plan(self, contenders))
     }
 }
 
 pub(crate) fn plan(args: &LatencyArgs, contenders: &[Contender]) -> Plan {
     let quick = args.common.quick;
-    let units = args.units.as_deref().unwrap_or(if quick { &UNITS_QUICK } else { &UNITS });
+    let element_counts =
+        args.units.as_deref().unwrap_or(if quick { &ELEMENT_COUNTS_QUICK } else { &ELEMENT_COUNTS });
     let calls = |full: u32| args.n.unwrap_or(if quick { full / 10 } else { full }).to_string();
     let step = |cell: &Cell, contender: &Contender, words: &[&str]| {
         let mut client: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        if contender.peer.samples {
+        if contender.peer.has_samples {
             client.extend(["--samples".to_owned(), format!("{{dir}}/{TIMES_FILE}")]);
         }
         Step::new(cell, &contender.peer, client, figures)
@@ -70,12 +70,12 @@ pub(crate) fn plan(args: &LatencyArgs, contenders: &[Contender]) -> Plan {
         .map(|contender| step(&ping, contender, &["ping", "--n", &calls(20_000)]))
         .collect();
     for element in TYPES {
-        for units in units {
+        for element_count in element_counts {
             let cell = Cell::default()
                 .with("call", "echo")
                 .with("type", element.to_string().as_str())
-                .with("units", *units);
-            let size = (units * element.bytes()).to_string();
+                .with("units", *element_count);
+            let size = (element_count * element.bytes()).to_string();
             for contender in contenders {
                 let Some(sent) = contender.sent_element(element) else { continue };
                 let words = ["echo", "--type", &sent.to_string(), "--size", &size, "--n", &calls(5_000)];
@@ -86,7 +86,7 @@ pub(crate) fn plan(args: &LatencyArgs, contenders: &[Contender]) -> Plan {
     Plan { experiment: &EXPERIMENT, checks: Vec::new(), links: Vec::new(), rounds: 5, steps }
 }
 
-/// Computes the figures from the times of all calls, or from the client's line if it did not write the times.
+/// Computes the figures from the client's file of times. Without this file, takes them from its line.
 fn figures(output: &ClientOutput<'_>) -> Result<Figures, String> {
     let path = output.dir.join(TIMES_FILE);
     if path.exists() {
@@ -105,7 +105,7 @@ fn figures_of_times(path: &Path) -> Result<Figures, String> {
         .collect::<Result<Vec<u64>, String>>()?;
     let median_time =
         median(&times.iter().map(|time| *time as f64).collect::<Vec<_>>()).ok_or("there are no times")?;
-    let bad = |e: &dyn std::fmt::Display| format!("the times cannot be counted: {e}");
+    let bad = |e: &dyn std::fmt::Display| format!("the times do not fit the histogram: {e}");
     let mut all = Histogram::<u64>::new_with_bounds(1, MAX_TIME_NS, 3).map_err(|e| bad(&e))?;
     let mut corrected = all.clone();
     for time in times {
@@ -129,12 +129,12 @@ fn figures_of_times(path: &Path) -> Result<Figures, String> {
     Ok(figures.map(|(name, figure)| (name.to_owned(), figure)).into())
 }
 
-fn section(data: &Data) -> Section {
+fn section(data: &StoredResults) -> Section {
     let mut section = Section::new(NAME, "Latency: the time of a call");
     section.text(
         "One client makes one call at a time over one connection, without parameters or with a sequence that is returned. The \
          client measures the time of each call by its monotonic clock, after a warm-up with a tenth of the calls. Percentiles are \
-         those of a measurement; the tables have their medians over the rounds. A slow call hides the slow calls that a client \
+         computed for each measurement; the tables show their medians over the rounds. A slow call hides the slow calls that a client \
          with a fixed schedule would have made in the meantime (coordinated omission). The corrected percentiles include these \
          calls, at intervals of the median time.",
     );
@@ -171,7 +171,7 @@ fn section(data: &Data) -> Section {
     section
 }
 
-fn add_element_type(data: &Data, section: &mut Section, peers: &[&str], element: Element) {
+fn add_element_type(data: &StoredResults, section: &mut Section, peers: &[&str], element: Element) {
     let word = element.to_string();
     let mut cells: Vec<(u64, &Cell)> = data
         .samples_of(NAME)
@@ -180,15 +180,15 @@ fn add_element_type(data: &Data, section: &mut Section, peers: &[&str], element:
         .collect();
     cells.sort();
     cells.dedup();
-    let medians = |peer: &str, cell: &Cell| Summary::of(&data.figures(NAME, peer, cell, "p50_us"));
+    let summary = |peer: &str, cell: &Cell| Summary::of(&data.figures(NAME, peer, cell, "p50_us"));
     let line = |peer: &&str| {
         let points =
-            cells.iter().filter_map(|(units, cell)| Some((*units as f64, medians(peer, cell)?.median)));
+            cells.iter().filter_map(|(count, cell)| Some((*count as f64, summary(peer, cell)?.median)));
         Series::measured(*peer, points.collect())
     };
     section.chart(Chart {
         caption: format!("Median time of a call with a sequence of {word}s that is returned."),
-        x: Axis::new("elements", Scale::Bytes),
+        x: Axis::new("elements", Scale::PowersOfTwo),
         y: Axis::new("microseconds", Scale::Linear),
         series: peers.iter().map(line).collect(),
     });
@@ -196,10 +196,10 @@ fn add_element_type(data: &Data, section: &mut Section, peers: &[&str], element:
     for peer in peers {
         columns.extend([Column::figures(format!("{peer}, us")), Column::figures("min-max")]);
     }
-    let row = |(units, cell): &(u64, &Cell)| {
-        let mut row = vec![units.to_string()];
+    let row = |(count, cell): &(u64, &Cell)| {
+        let mut row = vec![count.to_string()];
         for peer in peers {
-            let summary = medians(peer, cell);
+            let summary = summary(peer, cell);
             row.push(format_figure(summary.map(|s| s.median)));
             row.push(summary.map_or_else(
                 || "-".into(),
@@ -208,12 +208,13 @@ fn add_element_type(data: &Data, section: &mut Section, peers: &[&str], element:
         }
         row
     };
-    let caption = format!("Medians of the rounds, and their range, for a sequence of {word}s.");
+    let caption =
+        format!("Median and range, over the rounds, of the median time with a sequence of {word}s.");
     section.table(Table { caption, columns, rows: cells.iter().map(row).collect() });
 }
 
-/// Adds the published figures. They are the times of a number of iterations of 100 calls; the run with 1,000
-/// iterations is used because it is the most stable one.
+/// Adds the published figures. The source has the times of several numbers of iterations, each of 100 calls.
+/// The time of 1,000 iterations is used, because it is the most stable.
 fn add_published(section: &mut Section, mean: impl Fn(&str) -> Option<f64>, peers: &[&str]) {
     let columns = vec![
         Column::words("version"),
@@ -222,7 +223,7 @@ fn add_published(section: &mut Section, mean: impl Fn(&str) -> Option<f64>, peer
         Column::figures("two-way call in this run, us (mean)"),
     ];
     let mut rows = Vec::new();
-    if let Some(table) = Published::of("gigabit97.latency") {
+    if let Some(table) = PublishedTable::of("gigabit97.latency") {
         for row in &table.rows {
             let call = table.number(row, "iterations_1000_s").map(|seconds| seconds / 100_000.0 * 1e6);
             let version = table.text(row, "version").unwrap_or("-");
@@ -232,7 +233,7 @@ fn add_published(section: &mut Section, mean: impl Fn(&str) -> Option<f64>, peer
     for peer in peers {
         rows.push(vec![(*peer).into(), "this run".into(), "-".into(), format_figure(mean(peer))]);
     }
-    let caption = "Published times of a call of the last of 100 operations without parameters, over 155 Mbit/s ATM with machines of \
+    let caption = "Published times of a call without parameters to the last of 100 operations, over 155 Mbit/s ATM with machines of \
                    1997; and times of this run."
         .into();
     section.table(Table { caption, columns, rows });
@@ -262,7 +263,7 @@ mod tests {
         near("p99_us", 10.0);
         near("max_us", 10_000.0);
         near("mean_us", 19.99);
-        // 10 ms hide 999 calls, which would have taken 5 ms on average: half of all are slow.
+        // The call of 10 ms hides 999 calls, which would have taken 5 ms on average: half of all are slow.
         near("corrected_p99_us", 9_800.0);
         assert!(figures["corrected_p99.9_us"] > figures["corrected_p99_us"]);
     }

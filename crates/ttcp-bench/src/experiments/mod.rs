@@ -1,8 +1,9 @@
 //! The experiments: their measurements, and their sections of the report.
 //!
-//! An experiment is a list of cells. Each cell is measured with each peer, in several rounds. The peers of a
-//! cell are measured directly after each other, and each round starts with a different peer. Each sample is
-//! stored immediately.
+//! An experiment is a list of cells. A cell is a combination of settings, such as an element type and a size.
+//! It is measured with each peer, which is a client and a server of the same middleware, in several rounds.
+//! The peers of a cell are measured directly after each other, and each round starts with a different peer.
+//! Each result is stored immediately as a sample.
 
 mod calls;
 mod compare;
@@ -23,7 +24,7 @@ mod whitebox;
 
 use std::process::ExitCode;
 
-use crate::harness::{BuiltIn, CommonArgs};
+use crate::harness::{BuiltInPeer, CommonArgs};
 
 pub use compare::{CompareArgs, compare};
 pub use demultiplexing::DemultiplexingArgs;
@@ -51,7 +52,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[
 ];
 
 /// Runs all experiments, for `ttcp run --all`.
-pub fn run_all(common: &CommonArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
+pub fn run_all(common: &CommonArgs, built_in: &[BuiltInPeer]) -> anyhow::Result<ExitCode> {
     let contenders = contenders::contenders(common, built_in)?;
     driver::run(common, &plans(common, &contenders)?)
 }
@@ -60,11 +61,11 @@ fn plans(common: &CommonArgs, contenders: &[Contender]) -> anyhow::Result<[Plan;
     let common = || common.clone();
     Ok([
         throughput::plan(&ThroughputArgs { common: common(), ..Default::default() }, contenders),
-        whitebox::plan(&WhiteboxArgs::of(common()), contenders),
+        whitebox::plan(&WhiteboxArgs::in_full_run(common()), contenders),
         demultiplexing::plan(&DemultiplexingArgs { common: common(), ..Default::default() }, contenders),
         latency::plan(&LatencyArgs { common: common(), ..Default::default() }, contenders),
         scale::plan(&ScaleArgs { common: common(), ..Default::default() }, contenders),
-        series::plan(&SeriesArgs::of(common()), contenders)?,
+        series::plan(&SeriesArgs::in_full_run(common()), contenders)?,
         deposit::plan(&DepositArgs { common: common(), ..Default::default() }, contenders),
         ladder::plan(&LadderArgs { common: common(), ..Default::default() }, contenders),
     ])
@@ -75,7 +76,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::literature::{Published, uncovered};
+    use crate::literature::{PublishedTable, uncovered};
     use crate::work::{Element, parse_options};
 
     #[test]
@@ -83,7 +84,7 @@ mod tests {
         let names: BTreeSet<&str> = EXPERIMENTS.iter().map(|kind| kind.name).collect();
         assert_eq!(names.len(), EXPERIMENTS.len());
         for id in EXPERIMENTS.iter().flat_map(|kind| kind.published_ids) {
-            assert!(Published::of(id).is_some(), "{id}");
+            assert!(PublishedTable::of(id).is_some(), "{id}");
         }
         assert_eq!(uncovered(EXPERIMENTS.iter().flat_map(|kind| kind.published_ids).copied()), [""; 0]);
     }
@@ -106,7 +107,7 @@ mod tests {
                 for contender in &all {
                     let name = contender.peer.name.as_str();
                     let is_its = |step: &plan::Step| match (plan.experiment.name, name) {
-                        // Zorb is the last step of the ladder.
+                        // In the ladder, zorb is measured as the last step.
                         ("ladder", "zorb") => step.peer.name == crate::ladder::Step::Compiled.title(),
                         _ => step.peer.name.split('-').next() == Some(name),
                     };

@@ -1,39 +1,40 @@
-//! What an experiment consists of: its cells, their measurements, and its section of the report.
+//! The parts of an experiment: cells (combinations of settings), measurements, and a section of the report.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::Value;
 
-use super::store::{Cell, Data, Outcome};
+use super::store::{Cell, Outcome, StoredResults};
 use crate::figures::Section;
 use crate::harness::Peer;
 use crate::harness::links::Link;
-use crate::harness::peers::{Failure, Site};
+use crate::harness::peers::{Failure, RunContext};
 use crate::work::Element;
 
-/// The setting of a cell with the name of the link between client and server. Cells without it use the
-/// loopback device.
+/// The setting that names the network link between client and server. Cells without it use loopback.
 pub(crate) const LINK: &str = "link";
 
 pub(crate) struct Experiment {
-    /// The name of the subcommand, also used in samples.
+    /// The name of the subcommand, which is also stored in each sample.
     pub(crate) name: &'static str,
-    /// The published results that the experiment reproduces: ids of [`literature`](crate::literature).
+    /// The ids in [`literature`](crate::literature) of the published results that the experiment reproduces.
     pub(crate) published_ids: &'static [&'static str],
-    /// Builds the section of the report. The data has at least one sample of the experiment.
-    pub(crate) section: fn(&Data) -> Section,
+    /// Builds the section of the report, from results with at least one sample of the experiment.
+    pub(crate) section: fn(&StoredResults) -> Section,
 }
 
-/// A measurement of a cell with a peer, performed once in each round.
+/// A measurement of one cell with one peer.
 pub(crate) struct Step {
     pub(crate) cell: Cell,
     pub(crate) peer: Peer,
+    /// Arguments that are appended to the server's command.
     pub(crate) server: Vec<String>,
+    /// The arguments of the client: a test and its options.
     pub(crate) client: Vec<String>,
     pub(crate) figures: FigureFn,
     /// Performs the measurement: [`Step::run_once`] if one run of server and client yields all figures.
-    pub(crate) perform: fn(&Step, &mut Site<'_>) -> Result<Outcome, Failure>,
+    pub(crate) perform: fn(&Step, &mut RunContext<'_>) -> Result<Outcome, Failure>,
 }
 
 impl Step {
@@ -43,9 +44,10 @@ impl Step {
     }
 }
 
+/// Reads figures from a client's output. Errors continue "the client's last line is not a result: ".
 pub(crate) type FigureFn = fn(&ClientOutput<'_>) -> Result<Figures, String>;
 
-/// Figures by their names, which end in their units.
+/// Figures by name. A name ends in the unit of its figure, such as `p50_us`.
 pub(crate) type Figures = BTreeMap<String, f64>;
 
 pub(crate) struct Plan {
@@ -53,18 +55,20 @@ pub(crate) struct Plan {
     pub(crate) rounds: u32,
     /// The links of the cells that have the setting [`LINK`].
     pub(crate) links: Vec<Link>,
-    /// Steps that are performed once before the rounds: see [`check`](super::integrity::check) and
+    /// Steps that are performed once, before the rounds: see [`check`](super::integrity::check) and
     /// [`counting_step`](super::calls::counting_step).
     pub(crate) checks: Vec<Step>,
-    /// The measurements of a round. Those of one cell are adjacent.
+    /// The measurements of a round. Measurements of the same cell are adjacent.
     pub(crate) steps: Vec<Step>,
 }
 
 pub(crate) struct ClientOutput<'s> {
     pub(crate) line: &'s Value,
+    /// The directory of the run, in which the client may have written files.
     pub(crate) dir: &'s Path,
 }
 
+/// Returns the figure `name` of the client's line, which must be positive.
 pub(crate) fn line_figure(line: &Value, name: &str) -> Result<f64, String> {
     let figure = line.get(name).and_then(Value::as_f64).ok_or_else(|| format!("it has no {name}"))?;
     if figure.is_finite() && figure > 0.0 { Ok(figure) } else { Err(format!("{name} is {figure}")) }
@@ -74,8 +78,9 @@ pub(crate) fn line_figures(line: &Value, names: &[&str]) -> Result<Figures, Stri
     names.iter().map(|name| Ok(((*name).to_owned(), line_figure(line, name)?))).collect()
 }
 
-/// Returns the client's arguments for a flood. Without `total`, it has to be added.
-pub(crate) fn flood(element: Element, size: u64, total: impl Into<Option<u64>>) -> Vec<String> {
+/// Returns the client's arguments for the test `ttcp`, which sends elements in buffers of `size` bytes until
+/// `total` bytes are sent. If `total` is `None`, the caller must append `--total`.
+pub(crate) fn flood_arguments(element: Element, size: u64, total: impl Into<Option<u64>>) -> Vec<String> {
     let total = total.into().map(|total| format!(" --total {total}")).unwrap_or_default();
     format!("ttcp --type {element} --size {size}{total}").split(' ').map(str::to_owned).collect()
 }

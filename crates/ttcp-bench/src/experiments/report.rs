@@ -1,4 +1,4 @@
-//! `ttcp report`: an HTML page or Markdown of the results in a directory.
+//! `ttcp report`: a report of the results in a directory, as an HTML page or in Markdown.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use clap::Args;
 
 use super::EXPERIMENTS;
 use super::plan::Experiment;
-use super::store::{Data, Outcome};
+use super::store::{Outcome, StoredResults};
 use crate::figures::{Document, Section, markdown, page};
 use crate::harness::environment::Environment;
-use crate::literature::Published;
+use crate::literature::PublishedTable;
 
 /// Options of `ttcp report`.
 #[derive(Debug, Clone, Args)]
@@ -24,14 +24,14 @@ pub struct ReportArgs {
     /// Write the report into this directory instead of DIR
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
-    /// The title
+    /// The title of the report
     #[arg(long, default_value = "zorb compared with sockets and other ORBs")]
     pub title: String,
 }
 
 /// Writes the report and prints its path.
 pub fn report(args: &ReportArgs) -> anyhow::Result<()> {
-    let data = Data::read(&args.dir)?;
+    let data = StoredResults::read(&args.dir)?;
     let document = document(&data, &args.title);
     let to = args.to.as_ref().unwrap_or(&args.dir);
     fs::create_dir_all(to).with_context(|| format!("cannot create the directory {}", to.display()))?;
@@ -48,18 +48,16 @@ fn write_page(document: &Document, to: &Path) -> anyhow::Result<PathBuf> {
 
 fn write_markdown(document: &Document, to: &Path) -> anyhow::Result<PathBuf> {
     let charts = to.join("charts");
-    let name = |section: &str, number: usize| format!("{section}-{}.svg", number + 1);
+    let file_name = |section: &str, index: usize| format!("{section}-{}.svg", index + 1);
     for section in &document.sections {
-        for (number, drawing) in section.drawings().enumerate() {
+        for (index, drawing) in section.drawings().enumerate() {
             fs::create_dir_all(&charts).with_context(|| format!("cannot create {}", charts.display()))?;
-            write(&charts.join(name(&section.id, number)), &drawing.file()?)?;
+            write(&charts.join(file_name(&section.id, index)), &drawing.svg_file()?)?;
         }
     }
     let path = to.join("report.md");
-    write(
-        &path,
-        &markdown::markdown(document, |section, number| format!("charts/{}", name(section, number))),
-    )?;
+    let chart_link = |section: &str, index| format!("charts/{}", file_name(section, index));
+    write(&path, &markdown::markdown(document, chart_link))?;
     Ok(path)
 }
 
@@ -67,7 +65,7 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn document(data: &Data, title: &str) -> Document {
+fn document(data: &StoredResults, title: &str) -> Document {
     let is_measured =
         |name: &str| data.samples_of(name).any(|s| matches!(s.outcome, Outcome::Figures { .. }));
     let sections =
@@ -75,7 +73,7 @@ fn document(data: &Data, title: &str) -> Document {
     Document { title: title.to_owned(), summary: summary(data), caveats: caveats(data), sections }
 }
 
-fn summary(data: &Data) -> Vec<String> {
+fn summary(data: &StoredResults) -> Vec<String> {
     let has_samples = |number: usize| data.samples().iter().any(|sample| sample.run == number);
     let runs: Vec<(usize, &Environment)> =
         data.environments.iter().enumerate().filter(|(number, _)| has_samples(*number)).collect();
@@ -95,17 +93,17 @@ fn summary(data: &Data) -> Vec<String> {
     summary
 }
 
-fn section(kind: &Experiment, data: &Data) -> Section {
+fn section(kind: &Experiment, data: &StoredResults) -> Section {
     let mut section = (kind.section)(data);
     let sources: Vec<String> =
-        kind.published_ids.iter().filter_map(|id| Some(Published::of(id)?.source())).collect();
+        kind.published_ids.iter().filter_map(|id| Some(PublishedTable::of(id)?.source())).collect();
     if !sources.is_empty() {
         section.text(format!("Compared with: {}.", sources.join("; ")));
     }
     section
 }
 
-fn caveats(data: &Data) -> Vec<String> {
+fn caveats(data: &StoredResults) -> Vec<String> {
     let mut caveats = vec![
         "Peers are measured in turn within each round, so that other activity of the machine affects all peers. Only figures of \
          the same run are comparable."
@@ -117,7 +115,7 @@ fn caveats(data: &Data) -> Vec<String> {
     let mut commits: Vec<_> = data.environments.iter().map(|e| (e.commit.as_deref(), e.modified)).collect();
     commits.dedup();
     if commits.len() > 1 {
-        caveats.push("The runs are of different commits.".to_owned());
+        caveats.push("The runs used different versions of the source tree.".to_owned());
     }
     if data.environments.iter().any(|e| e.modified == Some(true)) {
         caveats.push("The source tree had uncommitted changes.".to_owned());

@@ -1,8 +1,8 @@
-//! Results as files: a directory with the environments and samples of one or more experiments, as one JSON
-//! object per line.
+//! The files with the results of one or more experiments. A directory has a file of environments and a file
+//! of samples, with one JSON object per line.
 //!
 //! Each sample is written before the next measurement. Therefore no sample is lost if a run is aborted, and a
-//! later run continues it. A truncated line is dropped, and its measurement is repeated.
+//! later run can continue. A truncated line is dropped, and its measurement is repeated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -19,8 +19,8 @@ use crate::harness::environment::Environment;
 use crate::harness::processor::ProcessorTime;
 
 /// The file with an [`Environment`] for each run.
-const ENVIRONMENTS: &str = "environments.jsonl";
-const SAMPLES: &str = "samples.jsonl";
+const ENVIRONMENTS_FILE: &str = "environments.jsonl";
+const SAMPLES_FILE: &str = "samples.jsonl";
 
 /// The settings of a measurement by name, such as `type` and `units`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub(crate) struct Sample {
     pub(crate) peer: String,
     /// The round, from 0.
     pub(crate) round: u32,
-    /// The run: the index of its environment.
+    /// The index of the environment of the run in which the cell was measured.
     pub(crate) run: usize,
     #[serde(flatten)]
     pub(crate) outcome: Outcome,
@@ -51,7 +51,7 @@ pub(crate) struct Sample {
 #[serde(untagged)]
 pub(crate) enum Outcome {
     Figures {
-        /// The figures by name. The names end in units.
+        /// The figures by name. A name ends in the unit of its figure.
         figures: BTreeMap<String, f64>,
         processor: Option<ProcessorTime>,
         line: Value,
@@ -62,7 +62,7 @@ pub(crate) enum Outcome {
 }
 
 impl Cell {
-    /// Returns the cell with a setting added or replaced.
+    /// Adds or replaces a setting.
     pub(crate) fn with(mut self, name: &str, setting: impl Into<Setting>) -> Cell {
         self.0.insert(name.to_owned(), setting.into());
         self
@@ -72,6 +72,7 @@ impl Cell {
         Cell(self.0.iter().filter(|(other, _)| *other != name).map(|(n, s)| (n.clone(), s.clone())).collect())
     }
 
+    /// Returns whether `other` has all settings of this cell.
     pub(crate) fn is_part_of(&self, other: &Cell) -> bool {
         self.0.iter().all(|(name, setting)| other.0.get(name) == Some(setting))
     }
@@ -129,15 +130,16 @@ impl Sample {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Data {
+pub(crate) struct StoredResults {
     pub(crate) environments: Vec<Environment>,
     samples: Vec<Sample>,
+    /// The indices of samples by the names of experiment and peer.
     indices: BTreeMap<String, BTreeMap<String, Vec<usize>>>,
 }
 
-impl Data {
-    pub(crate) fn new(environments: Vec<Environment>, samples: Vec<Sample>) -> Data {
-        let mut data = Data { environments, ..Data::default() };
+impl StoredResults {
+    pub(crate) fn new(environments: Vec<Environment>, samples: Vec<Sample>) -> StoredResults {
+        let mut data = StoredResults { environments, ..StoredResults::default() };
         samples.into_iter().for_each(|sample| data.push(sample));
         data
     }
@@ -152,11 +154,12 @@ impl Data {
         &self.samples
     }
 
-    /// Reads a directory.
-    pub(crate) fn read(dir: &Path) -> anyhow::Result<Data> {
-        let data = Data::new(read_lines(&dir.join(ENVIRONMENTS))?, read_lines(&dir.join(SAMPLES))?);
+    /// Reads the results in a directory.
+    pub(crate) fn read(dir: &Path) -> anyhow::Result<StoredResults> {
+        let environments = read_lines(&dir.join(ENVIRONMENTS_FILE))?;
+        let data = StoredResults::new(environments, read_lines(&dir.join(SAMPLES_FILE))?);
         if data.samples.is_empty() {
-            bail!("{} has no results: use a directory that was --out of an experiment", dir.display());
+            bail!("{} has no results: use a directory that an experiment had as --out", dir.display());
         }
         Ok(data)
     }
@@ -175,7 +178,7 @@ impl Data {
         peers
     }
 
-    /// Returns the figures with that name of all samples of a peer and a cell.
+    /// Returns the figures `name` of all samples of a peer and a cell.
     pub(crate) fn figures(&self, experiment: &str, peer: &str, cell: &Cell, name: &str) -> Vec<f64> {
         let indices = self.indices.get(experiment).and_then(|peers| peers.get(peer));
         let samples = indices.into_iter().flatten().filter_map(|index| self.samples.get(*index));
@@ -236,7 +239,7 @@ fn complete_lines<T: DeserializeOwned>(file: &mut File, path: &Path) -> anyhow::
 #[derive(Debug)]
 pub(crate) struct Store {
     dir: PathBuf,
-    data: Data,
+    data: StoredResults,
     measured: BTreeSet<Key>,
     samples: File,
 }
@@ -246,15 +249,15 @@ impl Store {
     pub(crate) fn open(dir: &Path, environment: Environment) -> anyhow::Result<Store> {
         std::fs::create_dir_all(dir)
             .with_context(|| format!("cannot create the directory {}", dir.display()))?;
-        let (mut file, mut environments) = open_for_append::<Environment>(&dir.join(ENVIRONMENTS))?;
-        let (samples, known) = open_for_append(&dir.join(SAMPLES))?;
+        let (mut file, mut environments) = open_for_append::<Environment>(&dir.join(ENVIRONMENTS_FILE))?;
+        let (samples, known) = open_for_append(&dir.join(SAMPLES_FILE))?;
         write(&mut file, &environment).with_context(|| format!("cannot write into {}", dir.display()))?;
         environments.push(environment);
         let measured = known.iter().filter_map(key_if_measured).collect();
-        Ok(Store { dir: dir.to_owned(), data: Data::new(environments, known), measured, samples })
+        Ok(Store { dir: dir.to_owned(), data: StoredResults::new(environments, known), measured, samples })
     }
 
-    pub(crate) fn has(&self, experiment: &str, cell: &Cell, peer: &str, round: u32) -> bool {
+    pub(crate) fn is_measured(&self, experiment: &str, cell: &Cell, peer: &str, round: u32) -> bool {
         self.measured.contains(&(experiment.to_owned(), cell.clone(), peer.to_owned(), round))
     }
 
@@ -269,17 +272,17 @@ impl Store {
         Ok(())
     }
 
-    pub(crate) fn data(&self) -> &Data {
+    pub(crate) fn data(&self) -> &StoredResults {
         &self.data
     }
 }
 
-/// Opens a file for appending lines, after removing an incomplete last line. Returns the objects in it, too.
+/// Opens a file for appending lines, and removes an incomplete last line. Returns the file and its objects.
 fn open_for_append<T: DeserializeOwned>(path: &Path) -> anyhow::Result<(File, Vec<T>)> {
     let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
     let mut file = opened.with_context(|| format!("cannot open {}", path.display()))?;
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-        bail!("another run writes into {}: use another directory", path.display());
+        bail!("another run writes into {}: use another directory (--out)", path.display());
     }
     let (objects, size) = complete_lines(&mut file, path)?;
     file.set_len(size)
@@ -319,19 +322,24 @@ mod tests {
         store.add(sample(0, good(7.5))).unwrap();
         store.add(sample(1, bad())).unwrap();
         drop(store);
-        let path = dir.path().join(SAMPLES);
+        let path = dir.path().join(SAMPLES_FILE);
         let mut text = std::fs::read_to_string(&path).unwrap();
         text.push_str("{\"experiment\":\"lat");
         std::fs::write(&path, text).unwrap();
 
         let mut store = Store::open(dir.path(), Environment::current()).unwrap();
         let cell = sample(0, bad()).cell;
-        assert_eq!([0, 1, 2].map(|round| store.has("latency", &cell, "zorb", round)), [true, false, false]);
-        assert!(!store.has("latency", &cell, "raw", 0) && !store.has("scale", &cell, "zorb", 0));
+        assert_eq!(
+            [0, 1, 2].map(|round| store.is_measured("latency", &cell, "zorb", round)),
+            [true, false, false]
+        );
+        assert!(
+            !store.is_measured("latency", &cell, "raw", 0) && !store.is_measured("scale", &cell, "zorb", 0)
+        );
         assert_eq!(store.data().failures(), ["latency, zorb, octet, units 64: the server died"]);
         store.add(sample(1, good(8.5))).unwrap();
         assert_eq!(store.data().failures(), [""; 0]);
-        let data = Data::read(dir.path()).unwrap();
+        let data = StoredResults::read(dir.path()).unwrap();
         assert_eq!((data.environments.len(), data.samples().len()), (2, 3));
         assert_eq!(data.samples().iter().map(|sample| sample.run).collect::<Vec<_>>(), [0, 0, 1]);
         assert_eq!(data.figures("latency", "zorb", &cell, "p50_us"), [7.5, 8.5]);
@@ -352,10 +360,10 @@ mod tests {
     #[test]
     fn errors_contain_the_line_that_is_not_a_result() {
         let dir = tempfile::tempdir().unwrap();
-        let error = Data::read(dir.path()).unwrap_err().to_string();
+        let error = StoredResults::read(dir.path()).unwrap_err().to_string();
         assert!(error.contains("has no results"), "{error}");
-        std::fs::write(dir.path().join(SAMPLES), "{}\n").unwrap();
-        let error = format!("{:#}", Data::read(dir.path()).unwrap_err());
+        std::fs::write(dir.path().join(SAMPLES_FILE), "{}\n").unwrap();
+        let error = format!("{:#}", StoredResults::read(dir.path()).unwrap_err());
         assert!(error.contains("samples.jsonl, line 1, is not a result: missing field"), "{error}");
     }
 }

@@ -1,11 +1,11 @@
-//! Bar charts as SVG, with the same colours as line charts: see [`chart`](super::chart).
+//! Bar charts as SVG, with the same colours as line charts (see [`chart`](super::chart)).
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::Bars;
 use super::chart::{
-    Area, DrawingError, DrawingResult, GRID, TEXT, WIDTH, colour, finished, format_without_zeros,
+    Area, DrawingError, DrawingResult, GRID, TEXT, WIDTH, colour, finish_svg, format_without_zeros,
 };
 
 // Sizes in SVG units.
@@ -17,10 +17,11 @@ const AXIS_HEIGHT: u32 = 48;
 const LEGEND_LINE_HEIGHT: u32 = 24;
 const LEGEND_COLUMN_WIDTH: u32 = 130;
 const RIGHT_MARGIN: u32 = 24;
+/// Minimum width of a part of a bar that has space for a label.
 const MIN_LABELLED_WIDTH: f64 = 34.0;
 
-/// Returns an SVG element for a page.
-pub(crate) fn inline(bars: &Bars) -> Result<String, DrawingError> {
+/// Returns the chart as an SVG element for a page.
+pub(crate) fn svg_element(bars: &Bars) -> Result<String, DrawingError> {
     let failed = |reason: String| DrawingError { caption: bars.caption.clone(), reason };
     let lengths = bars.bars.iter().flat_map(|(name, parts)| parts.iter().map(move |length| (name, length)));
     for (name, length) in lengths {
@@ -29,18 +30,18 @@ pub(crate) fn inline(bars: &Bars) -> Result<String, DrawingError> {
         }
     }
     let columns = (WIDTH / LEGEND_COLUMN_WIDTH) as usize;
-    let above = bars.parts.len().div_ceil(columns) as u32 * LEGEND_LINE_HEIGHT;
-    let height = above + bars.bars.len() as u32 * BAR_HEIGHT + AXIS_HEIGHT;
+    let legend_height = bars.parts.len().div_ceil(columns) as u32 * LEGEND_LINE_HEIGHT;
+    let height = legend_height + bars.bars.len() as u32 * BAR_HEIGHT + AXIS_HEIGHT;
     let mut svg = String::new();
     let drawn = {
         let root = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
-        let (legend, plot) = root.split_vertically(above);
+        let (legend, plot) = root.split_vertically(legend_height);
         draw_legend(bars, columns, &legend)
             .and_then(|()| draw(bars, &plot))
             .and_then(|()| Ok(root.present()?))
     };
     drawn.map_err(|e| failed(e.to_string()))?;
-    Ok(finished(&svg, height, &bars.caption))
+    Ok(finish_svg(&svg, height, &bars.caption))
 }
 
 fn draw_legend(bars: &Bars, columns: usize, area: &Area<'_>) -> DrawingResult {
@@ -55,30 +56,31 @@ fn draw_legend(bars: &Bars, columns: usize, area: &Area<'_>) -> DrawingResult {
 }
 
 fn draw(bars: &Bars, area: &Area<'_>) -> DrawingResult {
-    let name = ("sans-serif", 14, &TEXT).into_text_style(area).pos(Pos::new(HPos::Right, VPos::Center));
-    let below = ("sans-serif", 14, &TEXT).into_text_style(area).pos(Pos::new(HPos::Center, VPos::Top));
-    let within = ("sans-serif", 12, &WHITE).into_text_style(area).pos(Pos::new(HPos::Center, VPos::Center));
+    let name_style = ("sans-serif", 14, &TEXT).into_text_style(area).pos(Pos::new(HPos::Right, VPos::Center));
+    let axis_style = ("sans-serif", 14, &TEXT).into_text_style(area).pos(Pos::new(HPos::Center, VPos::Top));
+    let part_style = ("sans-serif", 12, &WHITE).into_text_style(area);
+    let part_style = part_style.pos(Pos::new(HPos::Center, VPos::Center));
     let longest = bars.bars.iter().map(|(_, parts)| parts.iter().sum::<f64>()).fold(0.0, f64::max);
     let width = f64::from(WIDTH - BARS_LEFT - RIGHT_MARGIN);
     let scale = if longest > 0.0 { width / longest } else { 0.0 };
-    let at = |length: f64| BARS_LEFT as i32 + (length * scale).round() as i32;
+    let x_of = |length: f64| BARS_LEFT as i32 + (length * scale).round() as i32;
     let bottom = (bars.bars.len() as u32 * BAR_HEIGHT) as i32;
     let distance = tick_distance(longest);
     let ticks = (0..=20).map(|tick| f64::from(tick) * distance).take_while(|tick| *tick <= longest * 1.001);
     for tick in ticks {
-        area.draw(&PathElement::new([(at(tick), 0), (at(tick), bottom)], GRID))?;
-        area.draw(&Text::new(format_without_zeros(tick), (at(tick), bottom + 4), below.clone()))?;
+        area.draw(&PathElement::new([(x_of(tick), 0), (x_of(tick), bottom)], GRID))?;
+        area.draw(&Text::new(format_without_zeros(tick), (x_of(tick), bottom + 4), axis_style.clone()))?;
     }
     for (row, (title, parts)) in bars.bars.iter().enumerate() {
         let top = (row as u32 * BAR_HEIGHT) as i32;
         area.draw(&Text::new(
             title.as_str(),
             (BARS_LEFT as i32 - 8, top + BAR_HEIGHT as i32 / 2),
-            name.clone(),
+            name_style.clone(),
         ))?;
         let mut start = 0.0;
         for (i, length) in parts.iter().enumerate() {
-            let (left, right) = (at(start), at(start + length));
+            let (left, right) = (x_of(start), x_of(start + length));
             start += length;
             if right <= left {
                 continue;
@@ -89,16 +91,16 @@ fn draw(bars: &Bars, area: &Area<'_>) -> DrawingResult {
             ))?;
             if length * scale >= MIN_LABELLED_WIDTH {
                 let middle = ((left + right) / 2, top + BAR_HEIGHT as i32 / 2);
-                area.draw(&Text::new(format!("{length:.0}"), middle, within.clone()))?;
+                area.draw(&Text::new(format!("{length:.0}"), middle, part_style.clone()))?;
             }
         }
     }
-    area.draw(&Text::new(bars.label.as_str(), (at(longest / 2.0), bottom + 24), below))?;
+    area.draw(&Text::new(bars.label.as_str(), (x_of(longest / 2.0), bottom + 24), axis_style))?;
     Ok(())
 }
 
-/// Returns the distance between the figures of the axis: 1, 2 or 5 times a power of ten, so that there are
-/// five to ten figures.
+/// Returns the distance between the labels of the axis. It is 1, 2 or 5 times a power of ten, so that there
+/// are at most ten labels after zero.
 fn tick_distance(longest: f64) -> f64 {
     if longest <= 0.0 {
         return 1.0;
@@ -129,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_bar_has_a_name_and_parts_in_the_colours_of_the_page() {
-        let svg = inline(&bars(&[60.0, 100.0])).unwrap();
+        let svg = svg_element(&bars(&[60.0, 100.0])).unwrap();
         for part in [
             "c &lt;sender&gt;",
             "percent",
@@ -151,11 +153,11 @@ mod tests {
     #[test]
     fn invalid_lengths_are_errors_and_empty_bars_are_drawn() {
         for length in [f64::NAN, -1.0] {
-            let error = inline(&bars(&[length])).unwrap_err().to_string();
+            let error = svg_element(&bars(&[length])).unwrap_err().to_string();
             assert!(error.contains("a part of the bar c <sender> has the length"), "{error}");
         }
         let nothing = Bars { bars: vec![("none".into(), vec![0.0, 0.0])], ..bars(&[]) };
-        assert!(inline(&nothing).unwrap().contains("none"));
+        assert!(svg_element(&nothing).unwrap().contains("none"));
     }
 
     #[test]

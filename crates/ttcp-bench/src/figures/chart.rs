@@ -14,7 +14,7 @@ const LEGEND_COLUMN_WIDTH: u32 = 240;
 /// Number of line colours. Further lines use the same colours again.
 const COLOUR_COUNT: usize = 8;
 
-/// Placeholder colours, which [`finished`] replaces by those of the page.
+/// A placeholder colour, like the others below. [`finish_svg`] replaces it with a colour of the page.
 pub(super) const TEXT: RGBColor = RGBColor(1, 1, 1);
 pub(super) const GRID: RGBColor = RGBColor(1, 1, 2);
 
@@ -22,9 +22,8 @@ pub(super) fn colour(series: usize) -> RGBColor {
     RGBColor(1, 2, (series % COLOUR_COUNT) as u8)
 }
 
-/// Returns the placeholder colour of a dashed line. The line is drawn as a solid line, and
-/// [`finished`] adds an attribute for the dashes. Otherwise each dash would be an SVG element, and pages
-/// would be much larger.
+/// Returns the placeholder colour of a dashed line. The line is drawn solid, and [`finish_svg`] adds an
+/// attribute for dashes. If the dashes were drawn, each would be an element, and pages would be much larger.
 fn dashed_colour(series: usize) -> RGBColor {
     RGBColor(1, 3, (series % COLOUR_COUNT) as u8)
 }
@@ -41,22 +40,22 @@ const STANDALONE_COLOURS: &str = "<style>:root{color:#222;--grid:#ddd;--s0:#0072
 --s5:#56b4e9;--s6:#7a5195;--s7:#666}@media (prefers-color-scheme:dark){:root{color:#ddd;--grid:#444;--s0:#4aa8e0;--s1:#f08040;\
 --s2:#35c79a;--s3:#e29cc4;--s4:#e6c229;--s5:#8fd0f5;--s6:#b48ad0;--s7:#aaa}}</style>";
 
-/// Returns an SVG element for a page.
-pub(crate) fn inline(chart: &Chart) -> Result<String, DrawingError> {
-    let legend = (chart.series.len() as u32).div_ceil(WIDTH / LEGEND_COLUMN_WIDTH) * LEGEND_LINE_HEIGHT
-        + LEGEND_LINE_HEIGHT / 2;
+/// Returns the chart as an SVG element for a page.
+pub(crate) fn svg_element(chart: &Chart) -> Result<String, DrawingError> {
+    let legend_lines = (chart.series.len() as u32).div_ceil(WIDTH / LEGEND_COLUMN_WIDTH);
+    let legend_height = legend_lines * LEGEND_LINE_HEIGHT + LEGEND_LINE_HEIGHT / 2;
     let mut svg = String::new();
     let drawn = {
-        let root = SVGBackend::with_string(&mut svg, (WIDTH, HEIGHT + legend)).into_drawing_area();
+        let root = SVGBackend::with_string(&mut svg, (WIDTH, HEIGHT + legend_height)).into_drawing_area();
         let (plot, below) = root.split_vertically(HEIGHT);
         draw(chart, &plot).and_then(|()| draw_legend(chart, &below)).and_then(|()| Ok(root.present()?))
     };
     drawn.map_err(|e| DrawingError { caption: chart.caption.clone(), reason: e.to_string() })?;
-    Ok(finished(&svg, HEIGHT + legend, &chart.caption))
+    Ok(finish_svg(&svg, HEIGHT + legend_height, &chart.caption))
 }
 
-/// Replaces the placeholder colours, and replaces the fixed size by an accessible name.
-pub(super) fn finished(svg: &str, height: u32, caption: &str) -> String {
+/// Replaces the placeholder colours, and replaces the fixed size with an accessible name.
+pub(super) fn finish_svg(svg: &str, height: u32, caption: &str) -> String {
     let mut svg = svg.replace("#010101", "currentColor").replace("#010102", "var(--grid)");
     for i in 0..COLOUR_COUNT {
         svg = svg.replace(&format!("#0102{i:02X}"), &format!("var(--s{i})"));
@@ -68,7 +67,8 @@ pub(super) fn finished(svg: &str, height: u32, caption: &str) -> String {
     svg.replacen(&size, &name, 1)
 }
 
-pub(super) fn standalone(svg: &str) -> String {
+/// Returns a standalone SVG file with the element `svg`, which defines its own colours.
+pub(super) fn with_own_colours(svg: &str) -> String {
     let end = svg.find('>').map_or(0, |end| end + 1);
     let (start, rest) = svg.split_at(end);
     format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{start}{STANDALONE_COLOURS}{rest}\n")
@@ -84,7 +84,7 @@ pub(super) type DrawingResult = Result<(), Box<dyn std::error::Error>>;
 fn draw(chart: &Chart, area: &Area<'_>) -> DrawingResult {
     let values =
         |coordinate: fn(&(f64, f64)) -> f64| chart.series.iter().flat_map(|s| &s.points).map(coordinate);
-    let (x, y) = (Range::of(&chart.x, values(|p| p.0))?, Range::of(&chart.y, values(|p| p.1))?);
+    let (x, y) = (AxisRange::of(&chart.x, values(|p| p.0))?, AxisRange::of(&chart.y, values(|p| p.1))?);
     let mut builder = ChartBuilder::on(area);
     builder.margin(8).margin_right(24).x_label_area_size(44).y_label_area_size(72);
     let mut plot = builder.build_cartesian_2d(x.low..x.high, y.low..y.high)?;
@@ -95,8 +95,8 @@ fn draw(chart: &Chart, area: &Area<'_>) -> DrawingResult {
         .axis_style(TEXT)
         .label_style(text.clone())
         .axis_desc_style(text)
-        .x_labels(x.labels)
-        .y_labels(y.labels)
+        .x_labels(x.max_labels)
+        .y_labels(y.max_labels)
         .x_label_formatter(&|v| x.format_tick(*v))
         .y_label_formatter(&|v| y.format_tick(*v))
         .x_desc(&chart.x.label)
@@ -137,18 +137,18 @@ fn legend_name(series: &Series) -> String {
     if series.is_published { format!("{} (published)", series.name) } else { series.name.clone() }
 }
 
-/// The positions of values on an axis: the values themselves, or their logarithms.
-struct Range {
+/// The range of positions on an axis. The position of a value is the value itself, or its logarithm.
+struct AxisRange {
     scale: Scale,
     low: f64,
     high: f64,
-    labels: usize,
+    max_labels: usize,
 }
 
-impl Range {
-    fn of(axis: &Axis, values: impl Iterator<Item = f64>) -> Result<Range, OffAxis> {
+impl AxisRange {
+    fn of(axis: &Axis, values: impl Iterator<Item = f64>) -> Result<AxisRange, OffAxis> {
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
-        let mut range = Range { scale: axis.scale, low: 0.0, high: 1.0, labels: 8 };
+        let mut range = AxisRange { scale: axis.scale, low: 0.0, high: 1.0, max_labels: 8 };
         for value in values {
             let position = range.position(value);
             if !position.is_finite() {
@@ -158,15 +158,15 @@ impl Range {
         }
         (range.low, range.high) = match axis.scale {
             Scale::Linear => (low.min(0.0), high + (high - low.min(0.0)).abs() / 20.0),
-            Scale::Bytes => (low, high),
-            Scale::Decades => (low.floor(), high.ceil()),
+            Scale::PowersOfTwo => (low, high),
+            Scale::PowersOfTen => (low.floor(), high.ceil()),
         };
         if range.high - range.low < 1e-9 {
             (range.low, range.high) = (range.low - 0.5, range.high + 0.5);
         }
         if axis.scale != Scale::Linear {
-            // One label for each power, but not more than fit.
-            range.labels = ((range.high - range.low).ceil() as usize + 1).clamp(2, 24);
+            // There is one label for each power, but at most as many as have space.
+            range.max_labels = ((range.high - range.low).ceil() as usize + 1).clamp(2, 24);
         }
         Ok(range)
     }
@@ -174,8 +174,8 @@ impl Range {
     fn position(&self, value: f64) -> f64 {
         match self.scale {
             Scale::Linear => value,
-            Scale::Bytes => value.log2(),
-            Scale::Decades => value.log10(),
+            Scale::PowersOfTwo => value.log2(),
+            Scale::PowersOfTen => value.log10(),
         }
     }
 
@@ -183,10 +183,10 @@ impl Range {
         let is_whole = (position - position.round()).abs() < 1e-9;
         match self.scale {
             Scale::Linear => format_without_zeros(position),
-            Scale::Bytes if is_whole => {
+            Scale::PowersOfTwo if is_whole => {
                 super::format_bytes(position.exp2().round() as u64).replace("iB", "").replace(" B", "")
             }
-            Scale::Decades if is_whole => format_without_zeros(10f64.powf(position)),
+            Scale::PowersOfTen if is_whole => format_without_zeros(10f64.powf(position)),
             _ => String::new(),
         }
     }
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn a_chart_has_labels_a_legend_and_the_colours_of_the_page() {
         let points = [(1024.0, 1.5), (65_536.0, 12.0), (1_048_576.0, 30.0)];
-        let svg = inline(&chart(Scale::Bytes, &points)).unwrap();
+        let svg = svg_element(&chart(Scale::PowersOfTwo, &points)).unwrap();
         for part in [
             "buffer, bytes",
             "Gbit/s",
@@ -245,23 +245,23 @@ mod tests {
         );
         assert!(!svg.contains("#010"), "{svg}");
         assert_eq!(svg.matches("stroke-dasharray").count(), 2, "the line and its entry in the legend");
-        let file = standalone(&svg);
+        let file = with_own_colours(&svg);
         assert!(file.starts_with("<?xml") && file.contains("prefers-color-scheme:dark"));
     }
 
     #[test]
     fn values_that_cannot_be_placed_are_errors() {
-        let error = inline(&chart(Scale::Decades, &[(0.0, 1.0)])).unwrap_err().to_string();
+        let error = svg_element(&chart(Scale::PowersOfTen, &[(0.0, 1.0)])).unwrap_err().to_string();
         assert!(error.contains("0 cannot be placed on the axis of buffer, bytes"), "{error}");
-        let error = inline(&chart(Scale::Linear, &[(f64::NAN, 1.0)])).unwrap_err().to_string();
+        let error = svg_element(&chart(Scale::Linear, &[(f64::NAN, 1.0)])).unwrap_err().to_string();
         assert!(error.contains("NaN cannot be placed"), "{error}");
     }
 
     #[test]
     fn one_point_and_equal_points_are_drawn() {
         for points in [&[(5.0, 7.0)][..], &[(5.0, 0.0), (5.0, 0.0)]] {
-            for scale in [Scale::Linear, Scale::Bytes, Scale::Decades] {
-                assert!(inline(&chart(scale, points)).unwrap().contains("<circle"));
+            for scale in [Scale::Linear, Scale::PowersOfTwo, Scale::PowersOfTen] {
+                assert!(svg_element(&chart(scale, points)).unwrap().contains("<circle"));
             }
         }
     }

@@ -7,8 +7,7 @@ use comfy_table::presets::ASCII_MARKDOWN;
 
 use super::{Block, Column, Document, Table};
 
-/// Returns the text. `chart_link` returns the link to a chart from the section's id and the chart's number in
-/// the section, which starts at 0.
+/// Returns the report. `chart_link` returns the link to a chart from its section's id and its index there.
 pub(crate) fn markdown(document: &Document, chart_link: impl Fn(&str, usize) -> String) -> String {
     let mut out = format!("# {}\n", document.title);
     let mut paragraph = |text: &str| {
@@ -21,7 +20,7 @@ pub(crate) fn markdown(document: &Document, chart_link: impl Fn(&str, usize) -> 
     }
     for section in &document.sections {
         paragraph(&format!("## {}", section.title));
-        let mut charts = 0;
+        let mut chart_index = 0;
         for block in &section.blocks {
             match block {
                 Block::Text(text) => paragraph(text),
@@ -31,9 +30,9 @@ pub(crate) fn markdown(document: &Document, chart_link: impl Fn(&str, usize) -> 
                     paragraph(&format!(
                         "![{}]({})",
                         caption.unwrap_or_default(),
-                        chart_link(&section.id, charts)
+                        chart_link(&section.id, chart_index)
                     ));
-                    charts += 1;
+                    chart_index += 1;
                 }
             }
         }
@@ -41,8 +40,7 @@ pub(crate) fn markdown(document: &Document, chart_link: impl Fn(&str, usize) -> 
     out
 }
 
-/// Formats a table with columns that are padded to their widest cells, so that it is readable on a terminal,
-/// too.
+/// Formats a table. Cells are padded to the width of their column, so that it is readable on a terminal.
 pub(crate) fn format_table(table: &Table) -> String {
     let cell = |text: &str| text.replace('|', "\\|").replace('\n', " ");
     let title = |column: &Column| {
@@ -71,7 +69,7 @@ pub(crate) fn format_table(table: &Table) -> String {
     out
 }
 
-/// Marks columns of figures as right-aligned, in the line below the header.
+/// Marks columns of figures as right-aligned in `rule`, which is the line below the header.
 fn mark_right_aligned(rule: &str, columns: &[Column]) -> String {
     let mut columns = columns.iter();
     let ends = rule.trim_matches('|').split('|').map(|part| match columns.next() {

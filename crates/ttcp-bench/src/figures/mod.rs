@@ -1,7 +1,7 @@
 //! The elements of a report, independent of the output format: sections of texts, tables and charts.
 //!
-//! [`page`] renders a report as one HTML page, [`markdown`] as a Markdown file with separate charts, and
-//! [`chart`] and [`bars`] draw charts as SVG. [`published_table`] returns the tables of the literature.
+//! [`page`] renders a report as one HTML page, and [`markdown`] as a Markdown file with separate charts.
+//! [`chart`] and [`bars`] draw charts as SVG. [`published_table`] returns tables of published figures.
 
 pub(crate) mod bars;
 pub(crate) mod chart;
@@ -23,7 +23,7 @@ pub(crate) struct Document {
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Section {
-    /// The target of links, one word.
+    /// The target of links to the section, which is one word.
     pub(crate) id: String,
     pub(crate) title: String,
     pub(crate) blocks: Vec<Block>,
@@ -40,7 +40,7 @@ pub(crate) enum Block {
 /// A table. The text of an absent figure is `-`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Table {
-    /// The caption; may be empty.
+    /// The caption, which may be empty.
     pub(crate) caption: String,
     pub(crate) columns: Vec<Column>,
     pub(crate) rows: Vec<Vec<String>>,
@@ -64,7 +64,7 @@ pub(crate) struct Chart {
     pub(crate) series: Vec<Series>,
 }
 
-/// A chart of horizontal bars. Each bar consists of the same parts.
+/// A chart of horizontal bars, which all consist of the same parts.
 #[derive(Debug, Clone)]
 pub(crate) struct Bars {
     pub(crate) caption: String,
@@ -91,12 +91,12 @@ pub(crate) struct Axis {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scale {
-    /// Linear, starting at zero.
+    /// Linear, from zero, or from the smallest value if it is negative.
     Linear,
-    /// Logarithmic with powers of two, for bytes.
-    Bytes,
-    /// Logarithmic with powers of ten.
-    Decades,
+    /// Logarithmic, with labels at powers of two.
+    PowersOfTwo,
+    /// Logarithmic, with labels at powers of ten.
+    PowersOfTen,
 }
 
 #[derive(Debug, Clone)]
@@ -126,23 +126,22 @@ impl Drawing<'_> {
         }
     }
 
-    /// Returns an SVG element for a page.
-    pub(crate) fn inline(&self) -> Result<String, chart::DrawingError> {
+    /// Returns the chart as an SVG element for a page.
+    pub(crate) fn svg_element(&self) -> Result<String, chart::DrawingError> {
         match self {
-            Drawing::Chart(chart) => chart::inline(chart),
-            Drawing::Bars(bars) => bars::inline(bars),
+            Drawing::Chart(chart) => chart::svg_element(chart),
+            Drawing::Bars(bars) => bars::svg_element(bars),
         }
     }
 
-    /// Returns a standalone SVG file, which uses the reader's light or dark colour scheme.
-    pub(crate) fn file(&self) -> Result<String, chart::DrawingError> {
-        self.inline().map(|svg| chart::standalone(&svg))
+    /// Returns the chart as a standalone SVG file, which uses the light or dark colour scheme of its reader.
+    pub(crate) fn svg_file(&self) -> Result<String, chart::DrawingError> {
+        self.svg_element().map(|svg| chart::with_own_colours(&svg))
     }
 }
 
 impl Table {
-    /// Returns a table without caption. `titles` are separated by `|`. All columns except the first are
-    /// figures.
+    /// Returns a table whose columns contain figures, except the first one. `titles` are separated by `|`.
     pub(crate) fn of_figures(titles: &str, rows: Vec<Vec<String>>) -> Table {
         let mut columns: Vec<Column> = titles.split('|').map(Column::figures).collect();
         if let Some(first) = columns.first_mut() {

@@ -16,7 +16,7 @@ pub(crate) fn page(document: &Document) -> Result<String, DrawingError> {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                // Without this, browsers request an icon.
+                // Without this link, browsers request an icon.
                 link rel="icon" href="data:,";
                 title { (document.title) }
                 style { (PreEscaped(STYLE)) }
@@ -70,7 +70,7 @@ fn section_markup(section: &Section) -> Result<Markup, DrawingError> {
 }
 
 fn drawing_markup(drawing: &Drawing<'_>) -> Result<Markup, DrawingError> {
-    let svg = drawing.inline()?;
+    let svg = drawing.svg_element()?;
     Ok(html! {
         figure {
             div.wide { (PreEscaped(svg)) }
@@ -85,7 +85,7 @@ fn table_markup(table: &Table) -> Markup {
         Some(column) if column.has_figures => "figure",
         _ => "",
     };
-    // A caption element would be as wide as the table, and would be cut off when a wide table is scrolled.
+    // A `caption` element would be as wide as the table, and cut off if a wide table is scrolled.
     html! {
         figure {
             figcaption { (table.caption) }

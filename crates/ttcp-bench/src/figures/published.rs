@@ -1,9 +1,9 @@
-//! Published tables for display next to measured ones. Their figures are unchanged.
+//! Published tables, which reports show with unchanged figures beside the measured ones.
 
 use super::{Column, Table};
-use crate::literature::Published;
+use crate::literature::PublishedTable;
 
-/// Suffixes of the literature's column names, and their units. `_ms_per_byte` must precede `_byte`.
+/// Suffixes of the column names in published tables, and their units. The first match counts.
 const UNITS: &[(&str, &str)] = &[
     ("_ms_per_byte", "ms/byte"),
     ("_mbps", "Mbit/s"),
@@ -19,12 +19,13 @@ pub(crate) fn published_table(id: &str, caption: &str) -> Table {
     published_rows(id, caption, |_, _| true)
 }
 
+/// Returns the selected rows of a published table.
 pub(crate) fn published_rows(
     id: &str,
     caption: &str,
-    is_selected: impl Fn(&Published, &[&'static str]) -> bool,
+    is_selected: impl Fn(&PublishedTable, &[&'static str]) -> bool,
 ) -> Table {
-    let Some(published) = Published::of(id) else { return Table::default() };
+    let Some(published) = PublishedTable::of(id) else { return Table::default() };
     let rows: Vec<&[&str]> =
         published.rows.iter().map(Vec::as_slice).filter(|row| is_selected(&published, row)).collect();
     let cells =
@@ -72,8 +73,8 @@ mod tests {
 
     #[test]
     fn every_published_table_has_all_rows_and_readable_columns() {
-        for id in Published::ids() {
-            let (table, published) = (published_table(id, "All."), Published::of(id).unwrap());
+        for id in PublishedTable::ids() {
+            let (table, published) = (published_table(id, "All."), PublishedTable::of(id).unwrap());
             assert_eq!(table.rows.len(), published.rows.len(), "{id}");
             assert!(table.rows.iter().all(|row| row.len() == table.columns.len()), "{id}");
             assert_eq!(table.caption, format!("All ({})", published.source()));
@@ -94,7 +95,8 @@ mod tests {
         assert_eq!(table.columns.iter().filter(|column| column.is_published).count(), 2);
         assert_eq!(table.rows[0], ["C/C++", "struct", "writev", "9415", "98", ""]);
 
-        let is_size = |published: &Published, row: &[&'static str]| published.text(row, "unit") == Some("KB");
+        let is_size =
+            |published: &PublishedTable, row: &[&'static str]| published.text(row, "unit") == Some("KB");
         let table = published_rows("sigcomm96.text", "Parts.", is_size);
         assert!(table.rows.iter().any(|row| row.contains(&"8 to 64".to_owned())), "{:?}", table.rows);
         let table = published_table("sigcomm96.t1", "Summary.");

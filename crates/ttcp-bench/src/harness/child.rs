@@ -1,4 +1,4 @@
-//! Child processes that run this program. They receive orders on stdin, and report on stdout.
+//! Child processes that run this program. They receive orders as lines on stdin, and report on stdout.
 
 use std::io::{BufRead, Write};
 use std::process::ExitStatus;
@@ -29,7 +29,7 @@ impl Child {
     pub(crate) fn start(arguments: &[String]) -> anyhow::Result<Child> {
         let program = std::env::current_exe()?.to_string_lossy().into_owned();
         let mut children = Children::new();
-        // Orders end children regularly; a child that is dropped instead is killed immediately.
+        // Children normally exit on an order. A child that is dropped instead is killed immediately.
         children.set_grace_period(Some(Duration::ZERO));
         children.inherit_stderr();
         let command: Vec<String> = std::iter::once(program).chain(arguments.iter().cloned()).collect();
@@ -41,37 +41,38 @@ impl Child {
         self.process.pid()
     }
 
-    /// Sends an order. A failed write is ignored: a later wait for the answer reports that the child ended.
+    /// Sends an order. A failed write is ignored, because a later wait for a report fails anyway.
     pub(crate) fn send_order(&mut self, line: &str) {
         self.process.write_line(line);
     }
 
-    /// Waits for the report named `word`, and returns its value. Other reports are dropped.
+    /// Waits for the report with this name, and returns its value. Other reports are dropped.
     pub(crate) fn receive<T: DeserializeOwned>(
         &mut self,
-        word: &str,
+        name: &str,
         timeout: Duration,
     ) -> anyhow::Result<T> {
-        self.try_receive(word, timeout)?.with_context(|| format!("no {word} within {} s", timeout.as_secs()))
+        self.try_receive(name, timeout)?
+            .with_context(|| format!("the process did not report {name} within {} s", timeout.as_secs()))
     }
 
-    /// Waits for the report named `word`, and returns its value; `None` if the child does not send this
-    /// report in time.
+    /// Waits for the report with this name, and returns its value; `None` if the child does not send this
+    /// report in time. Other reports are dropped.
     pub(crate) fn try_receive<T: DeserializeOwned>(
         &mut self,
-        word: &str,
+        name: &str,
         timeout: Duration,
     ) -> anyhow::Result<Option<T>> {
         let deadline = Instant::now() + timeout;
         while !self.has_closed_stdout {
             match self.children.next_event(&self.process, None, deadline) {
                 ProcessEvent::Line(line) => {
-                    if let Some((name, value)) = line.split_once(' ')
-                        && name == word
+                    if let Some((reported, value)) = line.split_once(' ')
+                        && reported == name
                     {
                         return serde_json::from_str::<T>(value)
                             .map(Some)
-                            .with_context(|| format!("unexpected report {line:?}"));
+                            .with_context(|| format!("the process sent an invalid report: {line:?}"));
                     }
                 }
                 ProcessEvent::Closed => self.has_closed_stdout = true,
@@ -82,13 +83,14 @@ impl Child {
         }
         let status =
             self.process.wait(EXIT_TIMEOUT).map_or_else(|| "it closed stdout".to_owned(), format_status);
-        bail!("the process ended before it reported {word}: {status}")
+        bail!("the process ended before it reported {name}: {status}")
     }
 
     pub(crate) fn exit_status(&mut self) -> Option<ExitStatus> {
         self.process.wait(Duration::ZERO)
     }
 
+    /// Waits until the child has ended successfully.
     pub(crate) fn wait(&mut self, timeout: Duration) -> anyhow::Result<()> {
         match self.process.wait(timeout) {
             Some(status) if status.success() => Ok(()),
@@ -110,9 +112,9 @@ impl Child {
     }
 }
 
-/// Returns the orders that this process, a child, receives on stdin. The process exits when stdin is closed,
-/// which the kernel does even if the parent is killed. A suspended child cannot notice this. Therefore, if
-/// the kernel supports it, the child is killed when its parent dies.
+/// Returns the orders that this process, which is a child, receives on stdin. The process exits when stdin is
+/// closed, which the kernel does even if the parent is killed. A suspended child cannot notice this.
+/// Therefore, on Linux, the kernel also kills the child when its parent dies.
 pub(crate) fn receive_orders<T: Send + 'static>(
     parse: impl Fn(&str) -> Option<T> + Send + 'static,
 ) -> std::io::Result<mpsc::UnboundedReceiver<T>> {
@@ -131,9 +133,9 @@ pub(crate) fn receive_orders<T: Send + 'static>(
     Ok(orders)
 }
 
-/// Sends a report to the parent: a line with a word and a value.
-pub(crate) fn send_report(word: &str, value: &impl Serialize) -> anyhow::Result<()> {
-    let line = format!("{word} {}\n", serde_json::to_string(value)?);
+/// Sends a report to the parent: a line with a name and a JSON value.
+pub(crate) fn send_report(name: &str, value: &impl Serialize) -> anyhow::Result<()> {
+    let line = format!("{name} {}\n", serde_json::to_string(value)?);
     let mut out = std::io::stdout().lock();
     out.write_all(line.as_bytes())?;
     Ok(out.flush()?)

@@ -13,12 +13,12 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 
 use super::cores::{Cores, with_cores};
 
-/// Default time within which a process must end on request, and its stderr must be closed after its end.
+/// Default time within which a process must end after SIGTERM, and its stderr must be closed after its end.
 const GRACE_PERIOD: Duration = Duration::from_secs(2);
-/// Maximum number of bytes of stderr that are stored: the last ones.
-const MAX_STDERR_SIZE: usize = 8 << 10;
-/// Maximum size of a line, bytes. Longer lines are split.
-const MAX_LINE_SIZE: u64 = 64 << 10;
+/// Maximum number of bytes of stderr that are stored. Only the last bytes are kept.
+const MAX_STDERR_BYTES: usize = 8 << 10;
+/// Maximum size of a line in bytes. Longer lines are split.
+const MAX_LINE_BYTES: u64 = 64 << 10;
 
 pub(crate) struct Children {
     events: Receiver<Event>,
@@ -28,6 +28,7 @@ pub(crate) struct Children {
     inherits_stderr: bool,
 }
 
+/// An event of the process with this number, or a signal.
 enum Event {
     Line(u64, String),
     Closed(u64),
@@ -37,7 +38,7 @@ enum Event {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ProcessEvent {
     Line(String),
-    /// The process closed stdout, as at its end.
+    /// The process closed stdout, which it also does when it ends.
     Closed,
     /// The other process closed stdout.
     OtherClosed,
@@ -57,25 +58,22 @@ pub(crate) struct Process {
 
 impl Children {
     pub(crate) fn new() -> Children {
-        // Bounded: a child that writes too much is blocked, instead of exhausting the memory.
+        // The channel is bounded: a child that writes too much blocks, instead of exhausting the memory.
         let (sender, events) = sync_channel(64);
         Children { events, sender, start_count: 0, grace_period: GRACE_PERIOD, inherits_stderr: false }
     }
 
-    /// Makes processes that are started from now on write to this program's stderr. Their stderr is not
-    /// stored.
+    /// Makes processes that are started from now on write to this program's stderr, which is not stored.
     pub(crate) fn inherit_stderr(&mut self) {
         self.inherits_stderr = true;
     }
 
-    /// Sets the time within which processes that are started from now on must end on request; `None`: the
-    /// default.
+    /// Sets the grace period of processes that are started from now on. `None` sets the default.
     pub(crate) fn set_grace_period(&mut self, time: Option<Duration>) {
         self.grace_period = time.unwrap_or(GRACE_PERIOD);
     }
 
-    /// Turns SIGINT, SIGTERM and SIGHUP into [`ProcessEvent::Interrupted`], permanently and for the whole
-    /// program.
+    /// From now on, turns SIGINT, SIGTERM and SIGHUP of this program into [`ProcessEvent::Interrupted`].
     pub(crate) fn watch_signals(&self) -> io::Result<()> {
         use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
         let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
@@ -90,9 +88,8 @@ impl Children {
         Ok(())
     }
 
-    /// Starts `command` and captures stdout and stderr, except for an inherited stderr. The process's stdin
-    /// stays open until the returned value is dropped, or this program dies. The process runs only on
-    /// `cores`, if given.
+    /// Starts `command`, on `cores` if given, and captures stdout, and stderr unless inherited. The stdin
+    /// of the process stays open until the returned value is dropped, or this program dies.
     pub(crate) fn start(&mut self, command: &[String], cores: Option<&Cores>) -> io::Result<Process> {
         let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
@@ -128,8 +125,7 @@ impl Children {
         Ok(process)
     }
 
-    /// Waits until `deadline` for the next event of `process`. Events of other processes are dropped, except
-    /// that `other` closed stdout.
+    /// Waits until `deadline` for an event of `process`. Drops other events, except the end of `other`.
     pub(crate) fn next_event(
         &self,
         process: &Process,
@@ -159,19 +155,18 @@ impl Process {
         Pid::from_child(&self.child)
     }
 
-    /// Writes a line to the stdin of the process. A failed write is ignored: a later wait for the answer
-    /// reports that the process ended.
+    /// Writes a line to the stdin of the process. A failed write is ignored, because a later wait for an
+    /// answer reports that the process ended.
     pub(crate) fn write_line(&mut self, line: &str) {
         if let Some(stdin) = &mut self.child.stdin {
             let _ = stdin.write_all(format!("{line}\n").as_bytes());
         }
     }
 
-    /// Sends a signal to the whole process group, unless the process was reaped: its id may then belong to
-    /// another process.
+    /// Sends a signal to the whole process group, unless the process was reaped and its id may be reused.
     pub(crate) fn send(&self, signal: Signal) {
         if self.status.is_none() {
-            // Fails only if the group is empty.
+            // This fails only if the group is empty.
             let _ = kill_process_group(self.pid(), signal);
         }
     }
@@ -183,8 +178,7 @@ impl Process {
         }
     }
 
-    /// Waits up to `timeout` for the process to end by itself. If it ends, kills the rest of its group and
-    /// returns the exit status.
+    /// Waits for the process to end by itself. If it ends, kills the rest of its group. Returns the status.
     pub(crate) fn wait(&mut self, timeout: Duration) -> Option<ExitStatus> {
         if self.status.is_none() && self.ends_within(timeout) {
             self.kill();
@@ -205,7 +199,7 @@ impl Process {
     /// Returns the end of the process's stderr. It may be incomplete before the process is reaped.
     pub(crate) fn stderr(&mut self) -> String {
         if self.status.is_some() {
-            // Not joined: a process that left the group may hold the pipe.
+            // The reader is not joined, because a process that left the group may hold the pipe open.
             let reader = &self.stderr_reader;
             wait_until(GRACE_PERIOD, || reader.as_ref().is_none_or(JoinHandle::is_finished));
         }
@@ -213,7 +207,7 @@ impl Process {
         String::from_utf8_lossy(&stored).trim_end().to_owned()
     }
 
-    /// Returns whether the process ends in time. It is not reaped, so that its id and group are not reused.
+    /// Returns whether the process ends within `timeout`. Does not reap it, so that its id is not reused.
     fn ends_within(&self, timeout: Duration) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         wait_until(timeout, || !matches!(waitid(WaitId::Pid(self.pid()), options), Ok(None)))
@@ -256,7 +250,7 @@ fn forward_lines(stdout: impl Read, number: u64, sender: &SyncSender<Event>) {
     let mut line = Vec::new();
     loop {
         line.clear();
-        let event = match stdout.by_ref().take(MAX_LINE_SIZE).read_until(b'\n', &mut line) {
+        let event = match stdout.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line) {
             Ok(1..) => Event::Line(number, String::from_utf8_lossy(&line).trim().to_owned()),
             Ok(0) | Err(_) => Event::Closed(number),
         };
@@ -273,7 +267,7 @@ fn store_end(mut stderr: impl Read, stored: &Mutex<VecDeque<u8>>) {
     while let Ok(n @ 1..) = stderr.read(&mut buffer) {
         let mut stored = lock(stored);
         stored.extend(buffer.iter().take(n));
-        let surplus = stored.len().saturating_sub(MAX_STDERR_SIZE);
+        let surplus = stored.len().saturating_sub(MAX_STDERR_BYTES);
         stored.drain(..surplus);
     }
 }
@@ -336,7 +330,7 @@ mod tests {
         let mut p = children.start(&shell("seq 1 20000 >&2; echo last words >&2"), None).unwrap();
         assert!(p.wait(Duration::from_secs(20)).is_some());
         let text = p.stderr();
-        assert!(text.len() <= MAX_STDERR_SIZE && text.ends_with("20000\nlast words"), "{text}");
+        assert!(text.len() <= MAX_STDERR_BYTES && text.ends_with("20000\nlast words"), "{text}");
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! Processor cores for the processes of a run.
 //!
 //! A scheduler may place server and client on the same core or on different ones, and change this at any
-//! time. The placement changes the time of a call by a factor of three, regardless of the middleware. With
-//! `--pin`, servers and clients are on two different cores, so that all peers run under the same conditions.
+//! time. This can change the time of a call by a factor of three, regardless of the middleware. With `--pin`,
+//! servers run on one core and clients on another, so that all peers run under the same conditions.
 
 pub(crate) use system::{Cores, with_cores};
 
 /// A core for all servers, and another core for all clients.
-pub(crate) struct Pins {
+pub(crate) struct PinnedCores {
     pub(crate) server: Cores,
     pub(crate) client: Cores,
 }
@@ -17,13 +17,13 @@ mod system {
     use anyhow::Context;
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-    use super::Pins;
+    use super::PinnedCores;
 
     pub(crate) type Cores = CpuSet;
 
-    impl Pins {
+    impl PinnedCores {
         /// Chooses the first two cores that this program may use.
-        pub(crate) fn choose() -> anyhow::Result<Pins> {
+        pub(crate) fn choose() -> anyhow::Result<PinnedCores> {
             let allowed = sched_getaffinity(None).context("cannot read which cores this program may use")?;
             let mut single = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).map(|cpu| {
                 let mut set = CpuSet::new();
@@ -31,12 +31,11 @@ mod system {
                 set
             });
             let (server, client) = single.next().zip(single.next()).context("--pin needs two cores")?;
-            Ok(Pins { server, client })
+            Ok(PinnedCores { server, client })
         }
     }
 
-    /// Calls `start` while the calling thread is restricted to `cores`. Processes that `start` creates keep
-    /// this restriction.
+    /// Calls `start` while this thread is restricted to `cores`. Processes that it creates stay restricted.
     pub(crate) fn with_cores<T>(
         cores: Option<&Cores>,
         start: impl FnOnce() -> std::io::Result<T>,
@@ -52,13 +51,13 @@ mod system {
 
 #[cfg(not(target_os = "linux"))]
 mod system {
-    use super::Pins;
+    use super::PinnedCores;
 
     /// A set of cores. No value exists, because pinning is not supported.
     pub(crate) enum Cores {}
 
-    impl Pins {
-        pub(crate) fn choose() -> anyhow::Result<Pins> {
+    impl PinnedCores {
+        pub(crate) fn choose() -> anyhow::Result<PinnedCores> {
             anyhow::bail!("--pin works on Linux only")
         }
     }
@@ -81,10 +80,10 @@ mod tests {
     fn cores_are_restricted_only_during_the_call() {
         let before = sched_getaffinity(None).unwrap();
         // With only one core, nothing can be pinned.
-        let Ok(pins) = Pins::choose() else { return assert_eq!(before.count(), 1) };
-        let inside = with_cores(Some(&pins.client), || Ok(sched_getaffinity(None)?)).unwrap();
-        assert_eq!(inside, pins.client);
-        assert_ne!(pins.server, pins.client);
+        let Ok(pinned_cores) = PinnedCores::choose() else { return assert_eq!(before.count(), 1) };
+        let inside = with_cores(Some(&pinned_cores.client), || Ok(sched_getaffinity(None)?)).unwrap();
+        assert_eq!(inside, pinned_cores.client);
+        assert_ne!(pinned_cores.server, pinned_cores.client);
         assert_eq!(sched_getaffinity(None).unwrap(), before);
         assert_eq!(with_cores(None, || Ok(sched_getaffinity(None)?)).unwrap(), before);
     }

@@ -6,25 +6,26 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-/// Machine, system, versions and command of a run. Unknown values are absent.
+/// The machine, system, versions and command of a run. Unknown values are absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Environment {
-    /// Start of the run, seconds since 1970 UTC.
+    /// The start of the run, in seconds since 1970 UTC.
     pub(crate) started_unix: u64,
     pub(crate) command: Vec<String>,
-    /// Operating system, its release and build, architecture.
+    /// The operating system, its release and build, and the processor architecture.
     pub(crate) kernel: String,
     pub(crate) cpu: Option<String>,
     pub(crate) cores: usize,
     pub(crate) congestion_control: Option<String>,
-    /// Load averages over 1, 5 and 15 minutes at the start, which show whether the machine was busy.
+    /// The load averages over 1, 5 and 15 minutes at the start, which show whether the machine was busy.
     pub(crate) load: Option<String>,
-    /// Commit of the source tree in which this program was built, if available.
+    /// The current commit of the source tree in which this program was built.
     pub(crate) commit: Option<String>,
+    /// Whether this source tree has uncommitted changes.
     pub(crate) modified: Option<bool>,
     pub(crate) version: String,
     pub(crate) rustc: String,
-    /// Whether this is an optimised build. Figures of other builds are meaningless.
+    /// Whether this program is an optimised build. The figures of debug builds are meaningless.
     pub(crate) optimised: bool,
 }
 
@@ -57,7 +58,7 @@ impl Environment {
     pub(crate) fn machine(&self) -> String {
         let unknown = || "unknown".to_owned();
         let commit = match (&self.commit, self.modified) {
-            (Some(commit), Some(true)) => format!("{commit} with changes"),
+            (Some(commit), Some(true)) => format!("{commit} with uncommitted changes"),
             (Some(commit), _) => commit.clone(),
             (None, _) => unknown(),
         };
@@ -87,7 +88,7 @@ fn cpu_model(cpuinfo: &str) -> Option<String> {
     Some(model.trim().to_owned())
 }
 
-/// Runs git in the source tree of this program, and returns the output; `None` if git fails.
+/// Runs git in the source tree of this program, and returns its output; `None` if git fails.
 fn git(arguments: &[&str]) -> Option<String> {
     let tree = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut command = Command::new("git");

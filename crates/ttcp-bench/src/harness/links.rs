@@ -1,8 +1,8 @@
-//! Links between client and server: the loopback device, a pair of virtual devices with a limited rate, or
-//! the network to another machine.
+//! Network links between client and server: the loopback device, a pair of virtual devices with a limited
+//! rate, or the network to another machine.
 //!
-//! Each virtual device is in a network namespace of its own. A namespace exists as long as it has a process.
-//! Each namespace here has one process, which ends when its stdin is closed. When this program ends, the
+//! Each virtual device is in a network namespace of its own, which exists as long as it has a process. Each
+//! of these namespaces has only one process, which ends when its stdin is closed. When this program ends, the
 //! kernel closes the stdin of these processes, and then removes the namespaces and their devices.
 
 use std::process::{Command, Stdio};
@@ -13,21 +13,21 @@ use super::children::{Children, Process, ProcessEvent};
 use super::peers::Failure;
 use super::placement::Placement;
 
-/// The client's and the server's address, which are reserved for benchmarks (RFC 2544).
+// Addresses that are reserved for benchmarks (RFC 2544).
 const CLIENT_ADDRESS: &str = "198.18.0.1";
 const SERVER_ADDRESS: &str = "198.18.0.2";
 const START_TIMEOUT: Duration = Duration::from_secs(10);
-/// The shell command of a namespace's process: it reports its start, then waits until stdin is closed.
-const HOLD_COMMAND: &str = "echo HELD; exec cat";
+/// The shell command of the process in a namespace. It reports its start, and waits until stdin is closed.
+const NAMESPACE_COMMAND: &str = "echo HELD; exec cat";
 const MTU_RANGE: std::ops::RangeInclusive<u32> = 576..=65_535;
 
 /// The link between client and server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Link {
     Loopback,
-    /// A pair of virtual devices with this rate, Mbit/s, and this maximum size of packets (MTU), bytes.
+    /// A pair of virtual devices with a rate limit in Mbit/s and a maximum packet size (MTU) in bytes.
     Shaped(u32, u32),
-    /// The network between this machine and the host, and the command that runs a shell line on the host.
+    /// The network between this machine and a host, and the command that runs a shell line on the host.
     Remote(String, Vec<String>),
 }
 
@@ -40,8 +40,8 @@ impl Link {
         }
     }
 
-    /// Returns the number of bytes that a link with limited rate transfers in a quarter of a second, rounded
-    /// down to a power of two.
+    /// Returns the number of bytes that a shaped link transfers in a quarter of a second, rounded down to a
+    /// power of two; `None` for other links.
     pub(crate) fn bytes_per_quarter_second(&self) -> Option<u64> {
         match self {
             Link::Shaped(rate, _) => Some(1 << (u64::from(*rate) * 1_000_000 / 32).ilog2()),
@@ -58,12 +58,11 @@ impl FromStr for Link {
         if text == "loopback" {
             return Ok(Link::Loopback);
         }
-        let bad =
-            || format!("'{text}' is not a link: write loopback, MBIT_S, or MBIT_S:MTU, such as 155:9180");
+        const FORM: &str = "loopback, MBIT_S, or MBIT_S:MTU, such as 155:9180 (at most 100000:65535)";
+        let bad = || format!("'{text}' is not a link: write {FORM}");
         let (rate, mtu) = match text.split_once(':') {
             Some((rate, mtu)) => (rate, mtu.parse().map_err(|_| bad())?),
-            // The published experiments used ATM links with these rates, which had a larger MTU than
-            // Ethernet.
+            // These are the rates of ATM links, which had a larger MTU than Ethernet.
             None => (text, if ["155", "622"].contains(&text) { 9_180 } else { 1_500 }),
         };
         match rate.parse() {
@@ -73,14 +72,15 @@ impl FromStr for Link {
     }
 }
 
+/// The shaped link that is set up at the moment, if any.
 #[derive(Default)]
 pub(crate) struct ActiveLink {
     current: Option<(Link, DevicePair)>,
 }
 
 impl ActiveLink {
-    /// Sets up the link, and returns the placement of processes at its ends. The link remains until another
-    /// shaped link is requested.
+    /// Sets up the link if necessary, and returns the placement of processes at its ends. A shaped link
+    /// remains until another shaped link is requested, or this value is dropped.
     pub(crate) fn placement(&mut self, link: &Link, children: &mut Children) -> Result<Placement, Failure> {
         match link {
             Link::Loopback => Ok(Placement::loopback()),
@@ -109,7 +109,7 @@ enum Privilege {
 }
 
 impl Privilege {
-    /// Finds a privilege that works, by setting up the parts of a link in a new namespace.
+    /// Finds a privilege that suffices, by setting up the devices of a link in a new namespace.
     fn find() -> Result<Privilege, String> {
         let devices = "ip link add near type veth peer name far && tc qdisc replace dev near root tbf rate 1mbit burst 32kb latency 50ms";
         let mut reason = String::new();
@@ -121,7 +121,7 @@ impl Privilege {
             }
         }
         Err(format!(
-            "network namespaces with shaped devices cannot be created ({reason}): they need iproute2, and root or user namespaces"
+            "network namespaces with shaped devices cannot be created ({reason}): they require iproute2, and root or user namespaces"
         ))
     }
 
@@ -135,20 +135,21 @@ impl Privilege {
     }
 }
 
+/// Two connected devices: `near` at the client, and `far` at the server.
 struct DevicePair {
     placement: Placement,
-    _ends: [Process; 2],
+    _namespaces: [Process; 2],
 }
 
 impl DevicePair {
     fn create(children: &mut Children, rate: u32, mtu: u32) -> Result<DevicePair, Failure> {
         let failed = |reason: String| Failure::Link { link: Link::Shaped(rate, mtu).name(), reason };
         let privilege = Privilege::find().map_err(failed)?;
-        let near = hold(children, privilege.unshare(), failed)?;
+        let near = start_namespace(children, privilege.unshare(), failed)?;
         let near_pid = near.pid().as_raw_nonzero();
-        // The second network namespace is created in the user namespace of the first, because other user
-        // namespaces have no rights to it.
-        let user: Vec<String> = match privilege {
+        // The second network namespace is created in the user namespace of the first one, because processes
+        // of another user namespace would have no rights to the first network namespace.
+        let enter_user: Vec<String> = match privilege {
             Privilege::Root => vec!["nsenter".into()],
             Privilege::UserNamespace => {
                 vec![
@@ -160,25 +161,25 @@ impl DevicePair {
         };
         let unshare = match privilege {
             Privilege::Root => privilege.unshare(),
-            Privilege::UserNamespace => [user.clone(), Privilege::Root.unshare()].concat(),
+            Privilege::UserNamespace => [enter_user.clone(), Privilege::Root.unshare()].concat(),
         };
-        let far = hold(children, unshare, failed)?;
+        let far = start_namespace(children, unshare, failed)?;
         let far_pid = far.pid().as_raw_nonzero();
-        let enter = |pid| [user.clone(), vec![format!("--net=/proc/{pid}/ns/net")]].concat();
+        let enter = |pid| [enter_user.clone(), vec![format!("--net=/proc/{pid}/ns/net")]].concat();
         let (enter_near, enter_far) = (enter(near_pid), enter(far_pid));
         let run_in = |enter: &[String], line: String| {
             run(enter.iter().cloned().chain(line.split(' ').map(String::from)).collect()).map_err(failed)
         };
         run_in(&enter_near, format!("ip link add near type veth peer name far netns {far_pid}"))?;
-        // `burst` bytes, a few packets, may be sent at once; `latency` is how long a packet may be queued.
+        // `burst` bytes (a few packets) may be sent at once. `latency` is how long a packet may be queued.
         let burst = (rate * 32).max(4 * mtu).max(16 << 10);
         for (enter, device, address) in
             [(&enter_near, "near", CLIENT_ADDRESS), (&enter_far, "far", SERVER_ADDRESS)]
         {
             run_in(enter, format!("ip addr add {address}/30 dev {device}"))?;
             run_in(enter, "ip link set lo up".into())?;
-            // Each segment is a packet of its own, as on a real network: by default, virtual devices forward
-            // packets of 64 KiB.
+            // With `gso_max_segs 1`, each TCP segment is a packet of its own, as on a real network. By
+            // default, virtual devices forward packets of 64 KiB.
             run_in(enter, format!("ip link set {device} up mtu {mtu} gso_max_segs 1"))?;
             run_in(
                 enter,
@@ -186,18 +187,18 @@ impl DevicePair {
             )?;
         }
         let placement = Placement::over_link(SERVER_ADDRESS, enter_far, enter_near);
-        Ok(DevicePair { placement, _ends: [near, far] })
+        Ok(DevicePair { placement, _namespaces: [near, far] })
     }
 }
 
-/// Starts the process of a new namespace with the command prefix `unshare`, and waits until it runs.
-fn hold(
+/// Creates a namespace by the command prefix `unshare`, and returns its process after this has started.
+fn start_namespace(
     children: &mut Children,
     unshare: Vec<String>,
     failed: impl Fn(String) -> Failure,
 ) -> Result<Process, Failure> {
     let words: Vec<String> =
-        unshare.into_iter().chain(["sh", "-c", HOLD_COMMAND].map(String::from)).collect();
+        unshare.into_iter().chain(["sh", "-c", NAMESPACE_COMMAND].map(String::from)).collect();
     let mut process = children.start(&words, None).map_err(|error| failed(error.to_string()))?;
     match children.next_event(&process, None, Instant::now() + START_TIMEOUT) {
         ProcessEvent::Line(line) if line == "HELD" => Ok(process),
@@ -210,7 +211,7 @@ fn hold(
 }
 
 fn run(words: Vec<String>) -> Result<(), String> {
-    let (program, arguments) = words.split_first().ok_or("no command")?;
+    let (program, arguments) = words.split_first().ok_or("the command is empty")?;
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("cannot run {program}: {error}"))?;
     if output.status.success() {
@@ -239,7 +240,6 @@ mod tests {
         assert_eq!(Link::Loopback.bytes_per_quarter_second(), None);
     }
 
-    /// A link of 10 Mbit/s limits any sender, and everything is removed afterwards.
     #[test]
     fn a_link_has_the_configured_rate_and_is_removed_when_dropped() {
         if let Err(reason) = check_available() {
@@ -254,8 +254,8 @@ mod tests {
         let processes: Vec<String> = active
             .current
             .iter()
-            .flat_map(|(_, pair)| &pair._ends)
-            .map(|end| end.pid().as_raw_nonzero().to_string())
+            .flat_map(|(_, pair)| &pair._namespaces)
+            .map(|process| process.pid().as_raw_nonzero().to_string())
             .collect();
         let output = |command: &str| {
             let words = placement.client_command(command.split(' ').map(String::from).collect());
@@ -265,7 +265,7 @@ mod tests {
         assert!(device.contains("mtu 1500") && device.contains("state UP"), "{device}");
         let queue = output("tc qdisc show dev near");
         assert!(queue.contains("tbf") && queue.contains("rate 10Mbit"), "{queue}");
-        // The same link is not set up twice; another one replaces it.
+        // The same link is not set up again.
         let again = active.placement(&Link::Shaped(10, 1_500), &mut children).unwrap();
         assert_eq!(again.client_command(vec![]), placement.client_command(vec![]));
         drop(active);

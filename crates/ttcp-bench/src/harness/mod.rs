@@ -1,4 +1,4 @@
-//! The harness of all measurements: processes, links, cores, peers, and the environment of a run.
+//! The harness of all measurements: processes, network links, cores, peers, and the environment of a run.
 
 pub(crate) mod child;
 pub(crate) mod children;
@@ -21,7 +21,7 @@ use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 pub use options::CommonArgs;
-pub use peers::{BuiltIn, Peer};
+pub use peers::{BuiltInPeer, Peer};
 
 /// The exit code of an interrupted run. Shells use the same code after Ctrl-C.
 pub(crate) const EXIT_INTERRUPTED: u8 = 130;

@@ -1,4 +1,4 @@
-//! The peers of a run: commands of servers and clients, and one execution of both.
+//! The peers of a run: the commands of servers and clients, and one execution of both.
 
 use std::path::Path;
 use std::process::ExitStatus;
@@ -10,12 +10,12 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::children::{Children, Process, ProcessEvent, format_status};
-use super::cores::Pins;
+use super::cores::PinnedCores;
 use super::placement::{HOST, Placement};
 use super::processor::{Meter, ProcessorTime};
 use crate::series::now;
 
-/// Minimum time within which a server must print READY.
+/// Time within which a server must print READY, unless the timeout of clients is longer.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time within which a process must exit after it has closed stdout.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -27,8 +27,8 @@ const CHECK: &str = "{check}";
 ///
 /// In both commands, `{dir}` is a directory of the run, and `{host}` the address at which servers listen. In
 /// the server's command, `{check}` is `--check` or nothing. In the client's command, `{ready}` is the text
-/// after READY in the server's output, and `{port}` the digits at the end of this text. `{pid}` is the
-/// server's process id. A word `{args}` is the test and its options; without it, they are appended.
+/// after READY in the server's output, `{port}` the digits at the end of this text, and `{pid}` the server's
+/// process id. A word `{args}` is replaced with the test and its options, which are otherwise appended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Peer {
     /// The title of the peer's column or row in tables.
@@ -38,15 +38,17 @@ pub struct Peer {
     /// The client's program and arguments.
     pub client: Vec<String>,
     /// Whether client and server have the option `--batch`.
-    pub batch: bool,
-    /// Whether the client supports `--type zstruct`. Other clients send plain structs, which have the same
-    /// encoding.
-    pub zero_copy: bool,
+    #[serde(rename = "batch")]
+    pub has_batch: bool,
+    /// Whether the client supports `--type zstruct`. Other clients send plain structs in the same encoding.
+    #[serde(rename = "zero_copy")]
+    pub supports_zero_copy: bool,
     /// Whether the client has the option `--samples`.
-    pub samples: bool,
+    #[serde(rename = "samples")]
+    pub has_samples: bool,
 }
 
-/// The reason why a measurement failed. The ends of stderr in it are on lines of their own.
+/// The reason why a measurement failed. Its text ends with the last lines of the programs' stderr.
 #[derive(Debug, Error)]
 pub(crate) enum Failure {
     #[error("cannot start the {role} ({program}): {source}")]
@@ -63,34 +65,34 @@ pub(crate) enum Failure {
     ClientTimeout { waited: Duration, stderr: String },
     #[error("the client's last line is not a result: {reason}: {line:?}")]
     BadLine { reason: String, line: String },
-    #[error("cannot set up the link of {link}: {reason}")]
+    #[error("cannot set up the link {link}: {reason}")]
     Link { link: String, reason: String },
     #[error("cannot fetch references from {host}: {reason}")]
     Fetch { host: String, reason: String },
     #[error("the profiler failed: {reason}")]
     Profiler { reason: String },
-    #[error("not measured: the time limit of the whole run is exceeded")]
-    NoTime,
+    #[error("not measured, because the time limit of the whole run is exceeded")]
+    RunTimeout,
     #[error("interrupted")]
     Interrupted,
 }
 
 impl Peer {
     /// Returns a peer whose commands are subcommands of this program, at the path `program`.
-    pub(crate) fn built_in(program: &Path, BuiltIn(peer): &BuiltIn) -> Peer {
+    pub(crate) fn built_in(program: &Path, BuiltInPeer(peer): &BuiltInPeer) -> Peer {
         let command = |words: &[String]| {
             std::iter::once(program.to_string_lossy().into_owned()).chain(words.iter().cloned()).collect()
         };
         Peer { server: command(&peer.server), client: command(&peer.client), ..peer.clone() }
     }
 
-    /// Returns a peer with these commands, which are split into words at blanks.
+    /// Returns a peer with these commands, which are split into words at spaces.
     fn of_commands(name: &str, server: &str, client: &str) -> Peer {
         let words = |line: &str| line.split_whitespace().map(String::from).collect();
         Peer { name: name.to_owned(), server: words(server), client: words(client), ..Peer::default() }
     }
 
-    /// Returns the same peer with the server's option `--check`; `None` if the server has no such option.
+    /// Returns the peer with the server's option `--check`; `None` if the server has no such option.
     pub(crate) fn with_check(&self) -> Option<Peer> {
         let mut peer = self.clone();
         let word = peer.server.iter_mut().find(|word| *word == CHECK)?;
@@ -98,46 +100,50 @@ impl Peer {
         Some(peer)
     }
 
-    /// Returns whether the server listens at a configurable address, as required by links other than
-    /// loopback.
+    /// Returns whether the server's address can be configured, which links other than loopback require.
     pub(crate) fn has_host_placeholder(&self) -> bool {
         self.server.iter().any(|word| word.contains(HOST))
     }
 
-    /// Starts the server with the additional arguments `server`, runs the client with the arguments `client`
-    /// as its test, and ends both.
+    /// Starts the server with more arguments, runs the client with a test and its options, and ends both.
     pub(crate) fn run_once(
         &self,
         server: &[String],
         client: Vec<String>,
-        site: &mut Site<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<ClientRun, Failure> {
-        let mut server_command = self.words(&self.server, site, None);
+        let mut server_command = self.words(&self.server, context, None);
         server_command.extend_from_slice(server);
-        let mut server = start(site, "server", &site.placement.server_command(server_command, site.dir)?)?;
-        let ready = wait_ready(site, &mut server)?;
-        site.placement.fetch(site.dir)?;
+        let server_command = context.placement.server_command(server_command, context.dir)?;
+        let mut server = start(context, "server", &server_command)?;
+        let ready = wait_ready(context, &mut server)?;
+        context.placement.fetch(context.dir)?;
         let meter = Meter::start(server.pid());
         let pid = server.pid().to_string();
-        let client = self.client_command(client, site, &ready);
+        let client = self.client_command(client, context, &ready);
         let client = client.iter().map(|word| word.replace("{pid}", &pid)).collect();
-        let mut client = start(site, "client", &site.placement.client_command(client))?;
-        let (line, ended_at) = wait_line(site, &mut client, Some(&mut server))?;
-        let processor = site.placement.is_local().then(|| meter.read()).flatten();
+        let mut client = start(context, "client", &context.placement.client_command(client))?;
+        let (line, ended_at) = wait_line(context, &mut client, Some(&mut server))?;
+        let processor = context.placement.is_local().then(|| meter.read()).flatten();
         let bad = |reason: String| Failure::BadLine { reason, line: line.clone() };
         let line = serde_json::from_str(&line).map_err(|e| bad(format!("not JSON: {e}")))?;
         Ok(ClientRun { line, processor, ended_at })
     }
 
-    pub(crate) fn run_client(&self, client: Vec<String>, site: &mut Site<'_>) -> Result<Value, Failure> {
-        let mut client = start(site, "client", &self.client_command(client, site, ""))?;
-        let (line, _) = wait_line(site, &mut client, None)?;
+    /// Runs only the client, for tests that need no server.
+    pub(crate) fn run_client(
+        &self,
+        test: Vec<String>,
+        context: &mut RunContext<'_>,
+    ) -> Result<Value, Failure> {
+        let mut client = start(context, "client", &self.client_command(test, context, ""))?;
+        let (line, _) = wait_line(context, &mut client, None)?;
         let bad = |e| Failure::BadLine { reason: format!("not JSON: {e}"), line: line.clone() };
         serde_json::from_str(&line).map_err(bad)
     }
 
-    fn client_command(&self, arguments: Vec<String>, site: &Site<'_>, ready: &str) -> Vec<String> {
-        let mut words = self.words(&self.client, site, Some(ready));
+    fn client_command(&self, arguments: Vec<String>, context: &RunContext<'_>, ready: &str) -> Vec<String> {
+        let mut words = self.words(&self.client, context, Some(ready));
         match words.iter().position(|w| w == "{args}") {
             Some(i) => drop(words.splice(i..=i, arguments)),
             None => words.extend(arguments),
@@ -145,12 +151,13 @@ impl Peer {
         words
     }
 
-    fn words(&self, template: &[String], site: &Site<'_>, ready: Option<&str>) -> Vec<String> {
-        let dir = site.dir.to_string_lossy();
+    /// Returns the command `template` with the placeholders replaced, except `{args}` and `{pid}`.
+    fn words(&self, template: &[String], context: &RunContext<'_>, ready: Option<&str>) -> Vec<String> {
+        let dir = context.dir.to_string_lossy();
         let port = ready
             .map(|r| r.get(r.trim_end_matches(|c: char| c.is_ascii_digit()).len()..).unwrap_or_default());
         let fill = |word: &String| {
-            let word = word.replace("{dir}", &dir).replace(HOST, &site.placement.host);
+            let word = word.replace("{dir}", &dir).replace(HOST, &context.placement.host);
             match (ready, port) {
                 (Some(ready), Some(port)) => word.replace("{ready}", ready).replace("{port}", port),
                 _ => word,
@@ -162,56 +169,60 @@ impl Peer {
 
 /// A peer that this program contains: subcommands and their arguments, with the placeholders of [`Peer`].
 #[derive(Debug, Clone)]
-pub struct BuiltIn(Peer);
+pub struct BuiltInPeer(Peer);
 
-impl BuiltIn {
-    /// Returns a peer with these commands, which are split into words at blanks.
-    pub fn new(name: &str, server: &str, client: &str) -> BuiltIn {
-        BuiltIn(Peer::of_commands(name, server, client))
+impl BuiltInPeer {
+    /// Returns a peer with these commands, which are split into words at spaces.
+    pub fn new(name: &str, server: &str, client: &str) -> BuiltInPeer {
+        BuiltInPeer(Peer::of_commands(name, server, client))
     }
 
-    /// Sets that the client supports `--type zstruct`.
-    pub fn with_zero_copy(self) -> BuiltIn {
-        BuiltIn(Peer { zero_copy: true, ..self.0 })
+    /// Returns the peer with a client that supports `--type zstruct`.
+    pub fn with_zero_copy(self) -> BuiltInPeer {
+        BuiltInPeer(Peer { supports_zero_copy: true, ..self.0 })
     }
 
-    /// Sets that the client has the option `--samples`.
-    pub fn with_samples(self) -> BuiltIn {
-        BuiltIn(Peer { samples: true, ..self.0 })
+    /// Returns the peer with a client that has the option `--samples`.
+    pub fn with_samples(self) -> BuiltInPeer {
+        BuiltInPeer(Peer { has_samples: true, ..self.0 })
     }
 
-    /// Sets that client and server have the option `--batch`.
-    pub fn with_batch(self) -> BuiltIn {
-        BuiltIn(Peer { batch: true, ..self.0 })
+    /// Returns the peer with a client and a server that have the option `--batch`.
+    pub fn with_batch(self) -> BuiltInPeer {
+        BuiltInPeer(Peer { has_batch: true, ..self.0 })
     }
 }
 
 #[derive(Debug)]
 pub(crate) struct ClientRun {
+    /// The last line of the client's output.
     pub(crate) line: Value,
     pub(crate) processor: Option<ProcessorTime>,
-    /// When the client printed its line, by the system's monotonic clock, which profilers use, too.
+    /// When the client printed this line, by the system's monotonic clock, which profilers also use.
     pub(crate) ended_at: Duration,
 }
 
-pub(crate) struct Site<'a> {
+/// How the processes of measurements are run.
+pub(crate) struct RunContext<'a> {
     pub(crate) children: &'a mut Children,
+    /// The directory for the files of server and client.
     pub(crate) dir: &'a Path,
     pub(crate) placement: Placement,
-    pub(crate) pins: Option<&'a Pins>,
+    pub(crate) cores: Option<&'a PinnedCores>,
     pub(crate) timeout: Duration,
+    /// The time at which the whole run must end.
     pub(crate) deadline: Option<Instant>,
 }
 
-impl Site<'_> {
+impl RunContext<'_> {
     fn deadline_of(&self, timeout: Duration) -> Instant {
         let end = Instant::now() + timeout;
         self.deadline.map_or(end, |d| d.min(end))
     }
 
-    /// Returns the failure of a timeout, or [`Failure::NoTime`] if the run's deadline has passed.
+    /// Returns `failure` if a timeout has expired, or [`Failure::RunTimeout`] if the deadline has passed.
     fn timeout_failure(&self, failure: Failure) -> Failure {
-        if self.deadline.is_some_and(|d| Instant::now() >= d) { Failure::NoTime } else { failure }
+        if self.deadline.is_some_and(|d| Instant::now() >= d) { Failure::RunTimeout } else { failure }
     }
 }
 
@@ -230,9 +241,9 @@ impl FromStr for Peer {
     }
 }
 
-fn start(site: &mut Site<'_>, role: &'static str, command: &[String]) -> Result<Process, Failure> {
-    let cores = site.pins.map(|pins| if role == "server" { &pins.server } else { &pins.client });
-    site.children.start(command, cores).map_err(|source| Failure::Start {
+fn start(context: &mut RunContext<'_>, role: &'static str, command: &[String]) -> Result<Process, Failure> {
+    let cores = context.cores.map(|cores| if role == "server" { &cores.server } else { &cores.client });
+    context.children.start(command, cores).map_err(|source| Failure::Start {
         role,
         program: command.first().cloned().unwrap_or_default(),
         source,
@@ -240,12 +251,12 @@ fn start(site: &mut Site<'_>, role: &'static str, command: &[String]) -> Result<
 }
 
 /// Waits until the server prints READY, and returns the text after it.
-fn wait_ready(site: &Site<'_>, server: &mut Process) -> Result<String, Failure> {
-    // A server that creates a million objects needs as much time as a client.
-    let waited = START_TIMEOUT.max(site.timeout);
-    let deadline = site.deadline_of(waited);
+fn wait_ready(context: &RunContext<'_>, server: &mut Process) -> Result<String, Failure> {
+    // A server that creates a million objects may need as much time as a client.
+    let waited = START_TIMEOUT.max(context.timeout);
+    let deadline = context.deadline_of(waited);
     loop {
-        match site.children.next_event(server, None, deadline) {
+        match context.children.next_event(server, None, deadline) {
             ProcessEvent::Line(line) => {
                 if let Some(address) = line.strip_prefix("READY") {
                     return Ok(address.trim().to_owned());
@@ -254,7 +265,7 @@ fn wait_ready(site: &Site<'_>, server: &mut Process) -> Result<String, Failure> 
             ProcessEvent::Interrupted => return Err(Failure::Interrupted),
             ProcessEvent::Timeout => {
                 server.stop();
-                return Err(site.timeout_failure(Failure::StartTimeout {
+                return Err(context.timeout_failure(Failure::StartTimeout {
                     waited,
                     stderr: indented_stderr("server", server),
                 }));
@@ -272,14 +283,14 @@ fn wait_ready(site: &Site<'_>, server: &mut Process) -> Result<String, Failure> 
 
 /// Waits until the client has ended successfully. Returns its last line, and when it printed this line.
 fn wait_line(
-    site: &Site<'_>,
+    context: &RunContext<'_>,
     client: &mut Process,
     mut server: Option<&mut Process>,
 ) -> Result<(String, Duration), Failure> {
-    let deadline = site.deadline_of(site.timeout);
+    let deadline = context.deadline_of(context.timeout);
     let mut last = (String::new(), Duration::ZERO);
     loop {
-        match site.children.next_event(client, server.as_deref(), deadline) {
+        match context.children.next_event(client, server.as_deref(), deadline) {
             ProcessEvent::Line(line) => {
                 if !line.is_empty() {
                     last = (line, Duration::from_nanos(now()));
@@ -289,12 +300,12 @@ fn wait_line(
             ProcessEvent::Timeout => {
                 client.stop();
                 let failure = Failure::ClientTimeout {
-                    waited: site.timeout,
+                    waited: context.timeout,
                     stderr: indented_stderr("client", client),
                 };
-                return Err(site.timeout_failure(failure));
+                return Err(context.timeout_failure(failure));
             }
-            // Some servers close stdout after READY: this is a failure only if they exited.
+            // Some servers close stdout after READY. This is a failure only if they have also exited.
             ProcessEvent::OtherClosed => {
                 if let Some(server) = &mut server
                     && let Some(status) = server.wait(Duration::from_millis(100))
@@ -332,8 +343,8 @@ fn indented_stderr(role: &str, process: &mut Process) -> String {
 mod tests {
     use super::*;
 
-    fn site<'s>(children: &'s mut Children, dir: &'s Path, timeout: Duration) -> Site<'s> {
-        Site { children, dir, placement: Placement::loopback(), pins: None, timeout, deadline: None }
+    fn context<'s>(children: &'s mut Children, dir: &'s Path, timeout: Duration) -> RunContext<'s> {
+        RunContext { children, dir, placement: Placement::loopback(), cores: None, timeout, deadline: None }
     }
 
     fn ping() -> Vec<String> {
@@ -343,18 +354,18 @@ mod tests {
     #[test]
     fn placeholders_and_arguments_are_replaced() {
         let mut children = Children::new();
-        let site = &site(&mut children, Path::new("/d"), START_TIMEOUT);
+        let context = &context(&mut children, Path::new("/d"), START_TIMEOUT);
         let peer: Peer = "a=srv --ior {dir}/x::cli {args} --ior {ready} --port {port}".parse().unwrap();
         assert_eq!((peer.name.as_str(), peer.has_host_placeholder()), ("a", false));
-        assert_eq!(peer.words(&peer.server, site, None).join(" "), "srv --ior /d/x");
-        let client = peer.client_command(ping(), site, "h:47");
+        assert_eq!(peer.words(&peer.server, context, None).join(" "), "srv --ior /d/x");
+        let client = peer.client_command(ping(), context, "h:47");
         assert_eq!(client.join(" "), "cli ping --n 5 --ior h:47 --port 47");
         let peer: Peer = "b=srv --at {host}::env IOR=corbaloc::h:1 cli".parse().unwrap();
         assert_eq!(
-            (peer.words(&peer.server, site, None).join(" "), peer.has_host_placeholder()),
+            (peer.words(&peer.server, context, None).join(" "), peer.has_host_placeholder()),
             ("srv --at 127.0.0.1".into(), true)
         );
-        let client = peer.client_command(ping(), site, "");
+        let client = peer.client_command(ping(), context, "");
         assert_eq!(client.join(" "), "env IOR=corbaloc::h:1 cli ping --n 5");
     }
 

@@ -1,5 +1,5 @@
-//! Where servers and clients run: both on this machine, over loopback or a slower link, or the servers on
-//! another machine.
+//! Where servers and clients run. Clients run on this machine. Servers run on this machine too, and are
+//! reached over loopback or a slower link, or they run on another machine.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -23,19 +23,19 @@ impl Placement {
         Placement::over_link("127.0.0.1", Vec::new(), Vec::new())
     }
 
-    /// Returns the placement of both sides on this machine, with the given arguments before their commands.
-    /// Servers listen at the address `host`.
+    /// Returns the placement of servers and clients on this machine, with the given prefixes of their
+    /// commands. Servers listen at the address `host`.
     pub(crate) fn over_link(host: &str, server_prefix: Vec<String>, client_prefix: Vec<String>) -> Placement {
         Placement { host: host.to_owned(), server_prefix, client_prefix, remote_shell: None }
     }
 
-    /// Returns the placement of servers on another machine with the address `host`. The command `shell` gets
-    /// a shell line as its last argument, and runs this line on the other machine.
+    /// Returns the placement of servers on another machine with the address `host`. The command `shell` runs
+    /// the shell line in its last argument on the other machine.
     pub(crate) fn remote(host: &str, shell: Vec<String>) -> Placement {
         Placement { remote_shell: Some(shell), ..Placement::over_link(host, Vec::new(), Vec::new()) }
     }
 
-    /// Returns whether servers are processes of this machine, whose processor time can be measured.
+    /// Returns whether servers run on this machine, so that their processor time can be measured.
     pub(crate) fn is_local(&self) -> bool {
         self.remote_shell.is_none()
     }
@@ -52,9 +52,8 @@ impl Placement {
         [self.client_prefix.clone(), command].concat()
     }
 
-    /// Returns a shell line that runs a server in a new directory, which is removed afterwards. The line
-    /// kills the server when stdin is closed, because the connection to the other machine may be lost without
-    /// a signal.
+    /// Returns a shell line that runs a server in a new directory, which it removes afterwards. It kills the
+    /// server when stdin is closed, because the connection to the machine may be lost without a signal.
     fn remote_line(&self, command: &[String], dir: &Path) -> Result<String, Failure> {
         let command = self.quote(command.iter().map(String::as_str))?;
         let dir = self.quote([&*dir.to_string_lossy()])?;
@@ -70,8 +69,8 @@ impl Placement {
             .map_err(|error| Failure::Fetch { host: self.host.clone(), reason: reason(error) })
     }
 
-    /// Copies the files that a server wrote to its directory on another machine into the same directory of
-    /// this machine, because clients read references there.
+    /// Copies the files that a server wrote into its directory on another machine to the same directory on
+    /// this machine, because clients read references there. Does nothing if servers run on this machine.
     pub(crate) fn fetch(&self, dir: &Path) -> Result<(), Failure> {
         let Some((program, words)) = self.remote_shell.as_deref().and_then(|shell| shell.split_first())
         else {
@@ -141,7 +140,7 @@ mod tests {
         std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.take().unwrap()), &mut line)
             .unwrap();
         assert_eq!(line, "READY\n");
-        // Both machines are this one, so the fetched files are those that already exist.
+        // Here, the other machine is this machine. Therefore the fetched files already exist.
         placement.fetch(&dir).unwrap();
         assert_eq!(std::fs::read_to_string(dir.join("x.ior")).unwrap(), "IOR: a  b\n");
         drop(child.stdin.take());

@@ -1,4 +1,4 @@
-//! Processor time of the measured processes.
+//! The processor times of the measured processes.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use nix::time::clock_getcpuclockid;
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 
-/// The processor times of one test, the sum of user and kernel mode, seconds.
+/// The processor times of one test in seconds, each the sum of user mode and kernel mode.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ProcessorTime {
     pub(crate) server: f64,
-    /// Time of the client, from its start to its end. It includes the warm-up.
+    /// Time of the client from its start to its end, which includes the warm-up.
     pub(crate) client: f64,
 }
 
@@ -28,13 +28,12 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Starts measuring. Between this call and [`read`](Self::read), no child may end except the client.
+    /// Starts measuring. Until [`read`](Self::read), no child process except the client may end.
     pub(crate) fn start(server: Pid) -> Meter {
         Meter { server, server_start: process_time(server), children_start: children_time() }
     }
 
-    /// Returns the times since the start; `None` if the system does not provide them. The client must have
-    /// been reaped.
+    /// Returns the times since the start; `None` if they are not available. The client must have been reaped.
     pub(crate) fn read(&self) -> Option<ProcessorTime> {
         let server = process_time(self.server)?.saturating_sub(self.server_start?);
         let client = children_time()?.saturating_sub(self.children_start?);
@@ -42,7 +41,7 @@ impl Meter {
     }
 }
 
-/// Returns the time of all children that have ended and were waited for.
+/// Returns the time of all child processes that have ended and were waited for.
 fn children_time() -> Option<Duration> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).ok()?;
     let micros = |t: nix::sys::time::TimeVal| {
@@ -51,8 +50,8 @@ fn children_time() -> Option<Duration> {
     Some(micros(usage.user_time())? + micros(usage.system_time())?)
 }
 
-/// Returns the time of all threads of a process. It includes ended threads, because a server with one thread
-/// for each connection has none of these threads left when the client has ended.
+/// Returns the time of all threads of a process, including ended threads. These matter for a server with one
+/// thread for each connection, whose threads end with the client.
 pub(crate) fn process_time(pid: Pid) -> Option<Duration> {
     let pid = nix::unistd::Pid::from_raw(pid.as_raw_nonzero().get());
     Some(clock_getcpuclockid(pid).ok()?.now().ok()?.into())
@@ -65,7 +64,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs in a process of its own, because the children of other tests are children of this process too.
+    /// The test runs in a process of its own, because the children of other tests would be counted too.
     #[test]
     fn busy_processes_are_charged_and_idle_ones_are_not() {
         const IS_SUBPROCESS: &str = "TTCP_TEST_ALONE";

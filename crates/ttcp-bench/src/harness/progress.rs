@@ -1,4 +1,4 @@
-//! Progress on stderr: a bar on a terminal, otherwise lines.
+//! The progress of a run on stderr: a bar if stderr is a terminal, or else lines of text.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ impl Progress {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(total);
             let style =
-                ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} (still {eta}) {wide_msg}");
+                ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} ({eta} left) {wide_msg}");
             if let Ok(style) = style {
                 bar.set_style(style);
             }
@@ -45,7 +45,7 @@ impl Progress {
         }
     }
 
-    /// Prints a text permanently: the bar does not overwrite it.
+    /// Prints a text that the bar does not overwrite.
     pub(crate) fn print(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| eprintln!("{text}")),

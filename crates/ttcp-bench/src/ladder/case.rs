@@ -29,7 +29,7 @@ pub enum Kind {
     Long,
     /// 1 byte, opaque
     Octet,
-    /// 8-byte IEEE 754
+    /// 8-byte floating-point number
     Double,
     /// `struct { short s; char c; long l; octet o; double d; octet pad[8]; }`, 32 bytes
     #[value(name = "binstruct")]
@@ -46,15 +46,15 @@ pub enum Order {
     Foreign,
 }
 
-/// A sequence, as encoded bytes and in memory.
+/// A sequence, with its encoding and its elements in memory.
 #[derive(Debug, Clone)]
 pub struct Case {
     pub(crate) kind: Kind,
     pub(crate) order: Order,
     pub(crate) count: usize,
-    /// The type code, in this machine's byte order.
+    /// The type code of the sequence, encoded in this machine's byte order.
     pub(crate) code: Bytes,
-    /// The encoding that compiled code writes.
+    /// The encoding of the sequence, which compiled code wrote.
     pub(crate) wire: Bytes,
     /// The elements in C's memory layout.
     pub(crate) memory: Vec<u8>,
@@ -129,7 +129,7 @@ impl Case {
         Case { kind, order, count, code, wire, memory }
     }
 
-    pub(crate) fn swaps(&self) -> bool {
+    pub(crate) fn swaps_bytes(&self) -> bool {
         self.order == Order::Foreign
     }
 
@@ -199,12 +199,12 @@ pub(super) fn memory_layout(x: &BinStruct) -> [u8; 32] {
     memory
 }
 
-/// Returns the encoded type code, and the encoding of a value.
+/// Returns the encodings of the value's type code and of the value.
 fn code_and_wire<T: Typed + CdrEncode>(value: &T, order: Order) -> (Bytes, Bytes) {
     (encoded(&T::type_code(), ByteOrder::NATIVE), encoded(value, order.byte_order()))
 }
 
-/// Encodes a value by compiled code. This cannot fail for the types of this module.
+/// Encodes a value by compiled code, which cannot fail for the types in this file.
 fn encoded<T: CdrEncode>(value: &T, order: ByteOrder) -> Bytes {
     let mut encoder = Encoder::new(order, Version::V1_2);
     match value.encode(&mut encoder) {

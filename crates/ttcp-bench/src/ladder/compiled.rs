@@ -28,8 +28,9 @@ struct Stub<V> {
     output: MessageOutput,
 }
 
-/// A sequence that can return its elements in C's memory layout.
+/// A sequence type that the engine encodes and decodes.
 trait Elements: CdrEncode + CdrDecode {
+    /// Returns the elements in C's memory layout.
     fn memory(&self) -> Vec<u8>;
 }
 
@@ -59,7 +60,7 @@ impl<V: Elements> Engine for Stub<V> {
         Ok(())
     }
 
-    fn sent(&mut self) -> Vec<u8> {
+    fn sent_bytes(&mut self) -> Vec<u8> {
         self.output.bytes()
     }
 
@@ -97,7 +98,7 @@ elements! {
     Vec<BinStruct>, memory_layout;
 }
 
-/// The output of an engine, which is handled as a connection handles the messages that it sends.
+/// The output of an engine, which handles encoded values as a connection handles messages that it sends.
 #[derive(Debug)]
 pub(super) struct MessageOutput {
     order: ByteOrder,
@@ -116,8 +117,7 @@ impl MessageOutput {
         &mut self.encoder
     }
 
-    /// Completes a message. A connection sends a message from the encoder's own buffer if it has no other
-    /// parts.
+    /// Completes a message. If it has no further parts, a connection sends it from the encoder's own buffer.
     pub(super) fn finish(&mut self) {
         if self.encoder.chunk_count() == 0 {
             black_box(self.encoder.head());

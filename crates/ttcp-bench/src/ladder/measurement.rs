@@ -1,4 +1,4 @@
-//! `ttcp ladder-step`: one measurement of the ladder, whose result is printed as a JSON object.
+//! `ttcp ladder-step`: one measurement of a step of the ladder. Its result is printed as a JSON object.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -10,12 +10,12 @@ use serde::Serialize;
 
 use super::base::{CallCounts, Routine};
 use super::case::{Case, Kind, Order};
-use super::size::{Functions, Size};
+use super::size::{CodeSize, Functions};
 use super::{Engine, Step};
 use crate::report::print_line;
 use crate::work::{parse_bytes, parse_size};
 
-/// Minimum duration of a measurement. The work is repeated until then.
+/// Minimum duration of a measurement, for which the work is repeated.
 const MIN_DURATION: Duration = Duration::from_millis(20);
 
 /// The measured side of a communication.
@@ -39,21 +39,21 @@ pub struct LadderStepArgs {
     #[arg(long, value_enum)]
     pub step: Step,
     /// Print only the size of the machine code
-    #[arg(long)]
-    pub code: bool,
+    #[arg(long = "code")]
+    pub prints_code_size: bool,
     /// The element type
     #[arg(long = "type", value_enum, default_value_t = Kind::Double)]
     pub kind: Kind,
-    /// The byte order
+    /// The byte order of the encoding
     #[arg(long, value_enum, default_value_t = Order::Native)]
     pub order: Order,
     /// The measured side
     #[arg(long, value_enum, default_value_t = Side::Receiver)]
     pub side: Side,
-    /// Size of a sequence
+    /// Bytes of elements in a sequence
     #[arg(long, value_parser = parse_size, default_value = "128K")]
     pub size: u64,
-    /// Size of all sequences together
+    /// Bytes of elements in all sequences together
     #[arg(long, value_parser = parse_bytes, default_value = "64M")]
     pub total: u64,
 }
@@ -65,15 +65,16 @@ struct Line {
     kind: Kind,
     order: Order,
     side: Side,
+    /// Bytes of elements in a sequence.
     size: usize,
+    /// Bytes of elements in all sequences that were encoded or decoded.
     bytes: u64,
     secs: f64,
     mbit_s: f64,
-    /// Number of bytes that were compared with those of compiled code: of the encoding and of the elements in
-    /// memory.
+    /// Number of bytes, in the encoding and in memory, that were compared with the result of compiled code.
     checked: usize,
     elements: usize,
-    /// Calls of each routine for one sequence, if they are counted.
+    /// Number of calls of each routine for one sequence, if they are counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     calls: Option<BTreeMap<&'static str, u64>>,
 }
@@ -82,12 +83,12 @@ struct Line {
 struct CodeLine {
     step: Step,
     #[serde(flatten)]
-    size: Size,
+    size: CodeSize,
 }
 
 /// Performs the measurement, and prints the result.
 pub fn ladder_step(args: &LadderStepArgs) -> anyhow::Result<()> {
-    if args.code {
+    if args.prints_code_size {
         let size = Functions::of_this_program()?.of(args.step)?;
         return Ok(print_line(&CodeLine { step: args.step, size })?);
     }
@@ -99,7 +100,7 @@ fn measure(args: &LadderStepArgs) -> anyhow::Result<Line> {
     let case = Case::new(args.kind, args.order, size);
     let mut engine = args.step.engine(&case)?;
     let checked = check(engine.as_mut(), &case).with_context(|| format!("step {}", args.step.title()))?;
-    let calls = calls(args.step, args.side, &case)?;
+    let calls = count_calls(args.step, args.side, &case)?;
     let sequence_size = case.bytes() as u64;
     let sequences = args.total.div_ceil(sequence_size).max(1);
     let mut work = repeated_work(engine.as_mut(), args.side, &case)?;
@@ -141,8 +142,8 @@ fn repeated_work<'a>(
     })
 }
 
-/// Decodes the encoding of compiled code, copies the value, and encodes it again. Compares all elements and
-/// bytes with those of compiled code, and returns their number.
+/// Decodes the encoding that compiled code wrote, copies the value, and encodes it again. Compares elements
+/// and encoding with the results of compiled code, and returns the number of compared bytes.
 pub(crate) fn check(engine: &mut dyn Engine, case: &Case) -> anyhow::Result<usize> {
     engine.receive(&case.wire)?;
     let is_right = |elements: Option<Vec<u8>>| elements.is_none_or(|elements| case.matches_memory(&elements));
@@ -150,18 +151,18 @@ pub(crate) fn check(engine: &mut dyn Engine, case: &Case) -> anyhow::Result<usiz
     engine.copy()?;
     ensure!(is_right(engine.memory()), "the elements of the copy are wrong");
     engine.send()?;
-    ensure!(engine.sent() == case.wire, "the encoding differs from that of compiled code");
+    ensure!(engine.sent_bytes() == case.wire, "the encoding differs from the encoding of compiled code");
     engine.release()?;
     Ok(case.wire.len() + case.memory.len())
 }
 
-/// Returns the number of calls of each routine for one sequence.
-pub(crate) fn calls(
+/// Returns the number of calls of each routine for one sequence; `None` if they cannot be counted.
+pub(crate) fn count_calls(
     step: Step,
     side: Side,
     case: &Case,
 ) -> anyhow::Result<Option<BTreeMap<&'static str, u64>>> {
-    let Some(mut engine) = step.counted(case)? else { return Ok(None) };
+    let Some(mut engine) = step.counting_engine(case)? else { return Ok(None) };
     let mut work = repeated_work(engine.as_mut(), side, case)?;
     CallCounts::take();
     work()?;

@@ -1,6 +1,6 @@
 //! The ladder: engines that encode and decode values, in steps from an interpreter of type codes, as in the
-//! first ORBs with IIOP, to compiled stubs. Each step is the previous step with one change, as described in
-//! the literature.
+//! first ORBs with IIOP, to compiled stubs. Steps 1 to 5 each change the previous step in one respect. The
+//! literature describes steps 0 to 4, and proposes step 5.
 //!
 //! | step | | change |
 //! |---|---|---|
@@ -8,14 +8,13 @@
 //! | 1 | `inlined` | small routines are inlined |
 //! | 2 | `merged` | sizes are computed once, and traversal and callbacks are one routine |
 //! | 3 | `receiver` | the receiver is split into small routines, and error handling is out of line |
-//! | 4 | `sender` | the sender is split, too |
+//! | 4 | `sender` | the sender is also split into small routines |
 //! | 5 | `typed` | consecutive numbers are checked, swapped and copied in one loop |
 //! | 6 | `program` | zorb's interpreter: a type code is compiled once to a flat program |
 //! | 7 | `compiled` | compiled stubs |
 //!
 //! A step that reuses code of another step compiles the same file again. Therefore each step has machine code
-//! of its own, whose size can be determined (`size`). All steps are compiled twice: for measurements, and
-//! with counted calls.
+//! of its own, which `size` measures. Steps 0 to 5 are compiled twice: for measurements, and to count calls.
 
 pub(crate) mod base;
 pub mod case;
@@ -44,34 +43,38 @@ use case::Case;
 pub enum Step {
     /// 0: the original control flow
     Original,
-    /// 1: small routines inlined
+    /// 1: small routines are inlined
     Inlined,
-    /// 2: sizes precomputed, traversal and callbacks merged
+    /// 2: sizes are precomputed, traversal and callbacks are merged
     Merged,
-    /// 3: the receiver split
+    /// 3: the receiver is split into small routines
     Receiver,
-    /// 4: the sender split
+    /// 4: the sender is split into small routines
     Sender,
-    /// 5: consecutive numbers in one loop
+    /// 5: consecutive numbers are handled in one loop
     Typed,
-    /// 6: a flat program
+    /// 6: type codes are compiled to a flat program
     Program,
-    /// 7: compiled stubs
+    /// 7: stubs are compiled
     Compiled,
-    /// The baseline: bytes are copied unchanged, as by sockets
+    /// The baseline: bytes are copied unchanged, like over sockets
     Raw,
 }
 
 /// Decodes and encodes values of one type, and stores the current value. Methods fail if the bytes or the
 /// memory do not contain a value of the type.
 pub(crate) trait Engine {
+    /// Decodes a value and stores it.
     fn receive(&mut self, wire: &Bytes) -> anyhow::Result<()>;
 
+    /// Frees the stored value.
     fn release(&mut self) -> anyhow::Result<()>;
 
+    /// Encodes the stored value.
     fn send(&mut self) -> anyhow::Result<()>;
 
-    fn sent(&mut self) -> Vec<u8>;
+    /// Returns the bytes of the last encoding.
+    fn sent_bytes(&mut self) -> Vec<u8>;
 
     /// Returns the stored elements in C's memory layout; `None` if the engine does not store elements.
     fn memory(&mut self) -> Option<Vec<u8>>;
@@ -82,8 +85,7 @@ pub(crate) trait Engine {
         0
     }
 
-    /// Replaces the stored value by a copy. Stubs and programs do nothing, because their values are reference
-    /// counted.
+    /// Replaces the stored value with a deep copy. By default does nothing: not all steps have deep copies.
     fn copy(&mut self) -> anyhow::Result<()> {
         Ok(())
     }
@@ -125,15 +127,15 @@ impl Step {
             Step::Program => Ok(Box::new(program::Interpreter::new(case))),
             Step::Compiled => Ok(compiled::engine(case)),
             Step::Raw => Ok(Box::<raw::RawCopier>::default()),
-            step => measured::engine::<NoCounting>(step, &case.code, case.swaps()),
+            step => measured::engine::<NoCounting>(step, &case.code, case.swaps_bytes()),
         }
     }
 
-    /// Returns the engine with counted calls; `None` for steps whose calls are not counted.
-    pub(crate) fn counted(self, case: &Case) -> anyhow::Result<Option<Box<dyn Engine>>> {
+    /// Returns the engine that counts calls; `None` for steps whose calls cannot be counted.
+    pub(crate) fn counting_engine(self, case: &Case) -> anyhow::Result<Option<Box<dyn Engine>>> {
         match self {
             Step::Program | Step::Compiled | Step::Raw => Ok(None),
-            step => counted::engine::<CallCounts>(step, &case.code, case.swaps()).map(Some),
+            step => counted::engine::<CallCounts>(step, &case.code, case.swaps_bytes()).map(Some),
         }
     }
 }

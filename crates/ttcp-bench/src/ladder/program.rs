@@ -11,7 +11,7 @@ use super::Engine;
 use super::case::{BinStruct, Case, Kind};
 use super::compiled::MessageOutput;
 
-/// Converts between the encoding and C's memory layout by a compiled program.
+/// Converts between the encoding and C's memory layout by the program of a type.
 #[derive(Debug)]
 pub(crate) struct Interpreter {
     program: Program,
@@ -42,7 +42,7 @@ fn type_code(kind: Kind) -> TypeCode {
 impl Engine for Interpreter {
     fn receive(&mut self, wire: &Bytes) -> anyhow::Result<()> {
         let mut decoder = Decoder::from_bytes(wire, self.order, Version::V1_2);
-        self.value = Some(self.program.flat(&mut decoder)?);
+        self.value = Some(self.program.decode_flat(&mut decoder)?);
         anyhow::ensure!(decoder.remaining() == 0, "there are bytes after the value");
         Ok(())
     }
@@ -54,12 +54,12 @@ impl Engine for Interpreter {
 
     fn send(&mut self) -> anyhow::Result<()> {
         let Some(value) = &self.value else { anyhow::bail!("there is no value") };
-        self.program.unflat(black_box(value), self.output.begin())?;
+        self.program.encode_flat(black_box(value), self.output.begin())?;
         self.output.finish();
         Ok(())
     }
 
-    fn sent(&mut self) -> Vec<u8> {
+    fn sent_bytes(&mut self) -> Vec<u8> {
         self.output.bytes()
     }
 

@@ -1,4 +1,4 @@
-//! The baseline: bytes are copied unchanged, as by sockets.
+//! The baseline of the ladder: bytes are copied unchanged, like over sockets.
 
 use zorb::Bytes;
 
@@ -27,7 +27,7 @@ impl Engine for RawCopier {
         Ok(())
     }
 
-    fn sent(&mut self) -> Vec<u8> {
+    fn sent_bytes(&mut self) -> Vec<u8> {
         self.sent.clone()
     }
 

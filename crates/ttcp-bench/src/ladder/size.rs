@@ -1,12 +1,11 @@
 //! The size of each step's machine code, from the symbols of this program's own file.
 //!
-//! * For a step that interprets type codes, the routines in the files of its directory are counted, from the
-//!   copy that is compiled for measurements. If two steps have the same routine, the compiler may merge the
-//!   copies; the remaining one then counts for both steps. The heap, which all these steps share, and the
-//!   standard library are not counted.
+//! * For a step that interprets type codes, the routines in its files are counted, as they are compiled for
+//!   measurements. If two steps have the same routine, the compiler may merge the copies. The remaining one
+//!   then counts for both. The heap, which all these steps share, and the standard library are not counted.
+//! * For zorb's interpreter, all functions of its modules are counted.
 //! * For stubs, the functions `encode` and `decode` of each type are counted, and the functions that they
-//!   call. These are found by their call instructions, because the names of generic functions do not contain
-//!   types.
+//!   call. Call instructions show these, because the names of generic functions do not contain types.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,9 +16,9 @@ use serde::Serialize;
 
 use super::Step;
 
-/// The modules with the two copies of the steps' files: for measurements, and with counted calls.
-const MEASURED: &str = "ttcp_bench::ladder::measured::";
-const COUNTED: &str = "ttcp_bench::ladder::counted::";
+// The modules with the two copies of the steps' files, for measurements and with counted calls.
+const MEASURED_COPY: &str = "ttcp_bench::ladder::measured::";
+const COUNTED_COPY: &str = "ttcp_bench::ladder::counted::";
 
 /// The modules of zorb's interpreter. `scripts/interpreter-size.sh` has the same list.
 const PROGRAM_MODULES: [&str; 6] = [
@@ -28,26 +27,27 @@ const PROGRAM_MODULES: [&str; 6] = [
     "giop_codec::walk",
     "giop_codec::dynamic::program",
     "giop_codec::dynamic::reflect",
-    "giop_codec::cdr::swapped::swap_here",
+    "giop_codec::cdr::swapped::swap_in_place",
 ];
 
-/// Parts of the mangled names of all functions that may be counted. Only these names are demangled, because
+/// Parts of the mangled names of functions that may be counted. Only these names are demangled, because
 /// demangling all names takes seconds without optimisation.
 const COUNTED_NAME_PARTS: [&str; 2] = ["ladder", "giop_codec"];
 
 /// The functions with which the stubs of a type start.
 const STUB_ENTRY_POINTS: [&str; 2] =
     ["ttcp_bench::ladder::compiled::encode", "ttcp_bench::ladder::compiled::decode"];
-/// Parts of the names of called functions that count as stubs: those of the codec, and of the types.
+/// Parts of the names of called functions that count as parts of the stubs.
 const STUB_NAME_PARTS: [&str; 2] = ["giop_codec::cdr::", "ttcp_bench::ladder::case::"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub(crate) struct Size {
+pub(crate) struct CodeSize {
     #[serde(rename = "code_bytes")]
     pub(crate) bytes: u64,
     pub(crate) functions: usize,
 }
 
+/// The functions of a program that may be counted.
 #[derive(Debug)]
 pub(crate) struct Functions {
     architecture: Architecture,
@@ -88,8 +88,8 @@ impl Functions {
         Ok(Functions { architecture: file.architecture(), functions, by_address })
     }
 
-    /// Returns the size of a step's machine code. Fails if the names of its functions have changed.
-    pub(crate) fn of(&self, step: Step) -> anyhow::Result<Size> {
+    /// Returns the size of a step's machine code. Fails if no function of the step is found.
+    pub(crate) fn of(&self, step: Step) -> anyhow::Result<CodeSize> {
         let sizes: Vec<u64> = match step {
             Step::Program => self
                 .select(|name| PROGRAM_MODULES.iter().any(|part| name.contains(part)))
@@ -99,7 +99,7 @@ impl Functions {
             step => self.routine_sizes(step).into_values().collect(),
         };
         ensure!(!sizes.is_empty(), "no function of step {} was found", step.title());
-        Ok(Size { bytes: sizes.iter().sum(), functions: sizes.len() })
+        Ok(CodeSize { bytes: sizes.iter().sum(), functions: sizes.len() })
     }
 
     fn select(&self, is_selected: impl Fn(&str) -> bool) -> impl Iterator<Item = (usize, u64)> {
@@ -117,7 +117,7 @@ impl Functions {
             .collect();
         let mut reached: BTreeSet<usize> = left.iter().copied().collect();
         while let Some(function) = left.pop().and_then(|index| self.functions.get(index)) {
-            for index in self.called(function) {
+            for index in self.called_functions(function) {
                 let is_of_stubs = self
                     .functions
                     .get(index)
@@ -134,9 +134,9 @@ impl Functions {
             .collect()
     }
 
-    /// Returns the functions to which a function has direct calls or jumps. Other bytes that look like such
-    /// an instruction are harmless, unless they refer exactly to the start of a function.
-    fn called(&self, function: &Function) -> Vec<usize> {
+    /// Returns the indices of functions to which a function has direct calls or jumps. Other bytes that look
+    /// like such an instruction are harmless, unless they refer exactly to the start of a function.
+    fn called_functions(&self, function: &Function) -> Vec<usize> {
         let relative =
             |at: usize, offset: i64| function.address.wrapping_add(at as u64).wrapping_add_signed(offset);
         let targets: Vec<u64> = match self.architecture {
@@ -163,25 +163,24 @@ impl Functions {
                 .filter(|(_, word)| matches!(*word as u32 >> 26, 0b00_0101 | 0b10_0101))
                 .map(|(at, word)| relative(at, i64::from(word << 6 >> 4)))
                 .collect(),
-            // On other processors, called functions are not counted.
+            // On other processors, called functions are not found.
             _ => Vec::new(),
         };
         targets.iter().filter_map(|target| self.by_address.get(target).copied()).collect()
     }
 
-    /// Returns the sizes of the routines in a step's files, by file and name, and by an index among equal
-    /// names.
+    /// Returns the sizes of the routines in a step's files, with the keys of [`routines`](Self::routines).
     fn routine_sizes(&self, step: Step) -> BTreeMap<(String, usize), u64> {
         let Some((module, files)) = files(step) else { return BTreeMap::new() };
-        let mut routines = self.routines(MEASURED, module);
+        let mut routines = self.routines(MEASURED_COPY, module);
         for (file, source) in files {
             for other in Step::ALL {
                 let Some((module, other_files)) = self::files(other) else { continue };
                 if !other_files.contains(&(*file, *source)) {
                     continue;
                 }
-                for tree in [MEASURED, COUNTED] {
-                    for ((name, nth), size) in self.routines(tree, module) {
+                for copy in [MEASURED_COPY, COUNTED_COPY] {
+                    for ((name, nth), size) in self.routines(copy, module) {
                         if name.starts_with(&format!("{file}::")) {
                             routines.entry((name, nth)).or_insert(size);
                         }
@@ -192,14 +191,14 @@ impl Functions {
         routines
     }
 
-    /// Returns the sizes of the routines in a module, by the rest of the name, and by an index among equal
-    /// names, because generic routines have several instances.
-    fn routines(&self, tree: &str, module: &str) -> BTreeMap<(String, usize), u64> {
+    /// Returns the sizes of the routines in a module. A key consists of the name in the module and an index
+    /// among equal names, because a generic routine has several instances.
+    fn routines(&self, copy: &str, module: &str) -> BTreeMap<(String, usize), u64> {
         let mut routines = BTreeMap::new();
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-        let prefix = format!("{tree}{module}::");
+        let prefix = format!("{copy}{module}::");
         for function in &self.functions {
-            // With some manglings, the names of methods have the form `<Type>::method`.
+            // In some mangling schemes, the names of methods have the form `<Type>::method`.
             let name = function.name.trim_start_matches('<');
             let Some(routine) = name.strip_prefix(&prefix) else { continue };
             let nth = seen.entry(routine.to_owned()).or_default();

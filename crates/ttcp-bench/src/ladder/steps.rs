@@ -15,19 +15,23 @@ use zorb::Bytes;
 use super::base::{self, CallCounter, Environment, memory};
 use super::{Engine, Step};
 
-/// Maximum size of a value without the buffers of its sequences, bytes.
-const VALUE_SIZE: usize = 128;
+/// Maximum size of a value without the buffers of its sequences.
+const VALUE_BYTES: usize = 128;
 
-/// Returns the engine of a step. The type code must be in this machine's byte order. With `swap`, encoded
-/// values are in the opposite byte order.
-pub(crate) fn engine<T: CallCounter>(step: Step, code: &[u8], swap: bool) -> anyhow::Result<Box<dyn Engine>> {
+/// Returns the engine of a step that interprets type codes. The type code must be in this machine's byte
+/// order. If `swaps_bytes` is set, encoded values are in the opposite byte order.
+pub(crate) fn engine<T: CallCounter>(
+    step: Step,
+    code: &[u8],
+    swaps_bytes: bool,
+) -> anyhow::Result<Box<dyn Engine>> {
     Ok(match step {
-        Step::Original => Box::new(Original::<T>::new(code, swap)?),
-        Step::Inlined => Box::new(Inlined::<T>::new(code, swap)?),
-        Step::Merged => Box::new(Merged::<T>::new(code, swap)?),
-        Step::Receiver => Box::new(Receiver::<T>::new(code, swap)?),
-        Step::Sender => Box::new(Sender::<T>::new(code, swap)?),
-        Step::Typed => Box::new(Typed::<T>::new(code, swap)?),
+        Step::Original => Box::new(Original::<T>::new(code, swaps_bytes)?),
+        Step::Inlined => Box::new(Inlined::<T>::new(code, swaps_bytes)?),
+        Step::Merged => Box::new(Merged::<T>::new(code, swaps_bytes)?),
+        Step::Receiver => Box::new(Receiver::<T>::new(code, swaps_bytes)?),
+        Step::Sender => Box::new(Sender::<T>::new(code, swaps_bytes)?),
+        Step::Typed => Box::new(Typed::<T>::new(code, swaps_bytes)?),
         Step::Program | Step::Compiled | Step::Raw => {
             anyhow::bail!("step {} does not interpret type codes", step.title())
         }
@@ -38,49 +42,49 @@ macro_rules! interpreters {
     ($($name:ident = $step:ident;)*) => { $(
         struct $name<T> {
             code: $step::StoredTypeCode,
-            swap: bool,
+            swaps_bytes: bool,
             env: Environment,
-            value: [u8; VALUE_SIZE],
+            value: [u8; VALUE_BYTES],
             buffer: Vec<u8>,
-            written: usize,
+            written_bytes: usize,
             counter: PhantomData<T>,
         }
 
         impl<T: CallCounter> $name<T> {
-            fn new(code: &[u8], swap: bool) -> Result<Self, base::Fault> {
+            fn new(code: &[u8], swaps_bytes: bool) -> Result<Self, base::Fault> {
                 let code = $step::StoredTypeCode::read::<T>(code)?;
-                let (value, buffer, written) = ([0; VALUE_SIZE], Vec::new(), 0);
-                Ok(Self { code, swap, env: Environment::default(), value, buffer, written, counter: PhantomData })
+                let (value, buffer, written_bytes, counter) = ([0; VALUE_BYTES], Vec::new(), 0, PhantomData);
+                Ok(Self { code, swaps_bytes, env: Environment::default(), value, buffer, written_bytes, counter })
             }
         }
 
         impl<T: CallCounter> Engine for $name<T> {
             fn receive(&mut self, wire: &Bytes) -> anyhow::Result<()> {
-                let mut stream = $step::Cdr::<T>::reader(wire, self.swap);
+                let mut stream = $step::Cdr::<T>::reader(wire, self.swaps_bytes);
                 $step::decode(&self.code.code(), &mut self.value, &mut [], &mut stream, &mut self.env)?;
                 anyhow::ensure!(stream.position() == wire.len(), "there are bytes after the value");
                 Ok(())
             }
 
             fn release(&mut self) -> anyhow::Result<()> {
-                let mut nothing = $step::Cdr::<T>::reader(&[], false);
-                Ok($step::free(&self.code.code(), &mut self.value, &mut [], &mut nothing, &mut self.env)?)
+                let mut no_stream = $step::Cdr::<T>::reader(&[], false);
+                Ok($step::free(&self.code.code(), &mut self.value, &mut [], &mut no_stream, &mut self.env)?)
             }
 
             fn send(&mut self) -> anyhow::Result<()> {
-                let mut stream = $step::Cdr::<T>::writer(std::mem::take(&mut self.buffer), self.swap);
+                let mut stream = $step::Cdr::<T>::writer(std::mem::take(&mut self.buffer), self.swaps_bytes);
                 $step::encode(&self.code.code(), &mut self.value, &mut [], &mut stream, &mut self.env)?;
-                self.written = stream.position();
+                self.written_bytes = stream.position();
                 self.buffer = stream.into_buffer();
                 Ok(())
             }
 
-            fn sent(&mut self) -> Vec<u8> {
-                self.buffer.get(..self.written).unwrap_or_default().to_vec()
+            fn sent_bytes(&mut self) -> Vec<u8> {
+                self.buffer.get(..self.written_bytes).unwrap_or_default().to_vec()
             }
 
             fn memory(&mut self) -> Option<Vec<u8>> {
-                let (_, buffer) = memory::sequence(&self.value).ok()?;
+                let (_, buffer) = memory::load_sequence(&self.value).ok()?;
                 let block = self.env.heap.take_block(buffer);
                 let copy = block.clone();
                 self.env.heap.return_block(buffer, block);
@@ -93,11 +97,11 @@ macro_rules! interpreters {
             }
 
             fn copy(&mut self) -> anyhow::Result<()> {
-                let mut nothing = $step::Cdr::<T>::reader(&[], false);
-                let mut other = [0; VALUE_SIZE];
-                $step::copy(&self.code.code(), &mut self.value, &mut other, &mut nothing, &mut self.env)?;
+                let mut no_stream = $step::Cdr::<T>::reader(&[], false);
+                let mut copy = [0; VALUE_BYTES];
+                $step::copy(&self.code.code(), &mut self.value, &mut copy, &mut no_stream, &mut self.env)?;
                 self.release()?;
-                self.value = other;
+                self.value = copy;
                 Ok(())
             }
         }

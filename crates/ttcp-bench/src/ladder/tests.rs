@@ -1,5 +1,5 @@
-//! Tests of all steps: results equal those of compiled code, numbers of calls equal the published ones, and
-//! no input causes a panic.
+//! Tests of all steps: each must have the results of compiled code and the published numbers of calls, and no
+//! input may cause a panic.
 
 use zorb::__private::v1::{CdrEncode, Encoder};
 use zorb::wire::{ByteOrder, Version};
@@ -7,7 +7,7 @@ use zorb::{Bounded, Bytes, Char, Seq, Typed};
 
 use super::base::NoCounting;
 use super::case::{Case, Kind, Order};
-use super::measurement::{Side, calls, check};
+use super::measurement::{Side, check, count_calls};
 use super::size::Functions;
 use super::{Engine, Step, measured};
 
@@ -103,7 +103,7 @@ fn nested_structs_sequences_and_arrays_are_supported() {
             assert_eq!(engine.used_buffers(), 1 + 1 + 5, "{}", step.title());
             engine.copy().unwrap();
             engine.send().unwrap();
-            assert_eq!(engine.sent(), wire, "{}", step.title());
+            assert_eq!(engine.sent_bytes(), wire, "{}", step.title());
             engine.release().unwrap();
             assert_eq!(engine.used_buffers(), 0, "{}", step.title());
         }
@@ -113,7 +113,7 @@ fn nested_structs_sequences_and_arrays_are_supported() {
 /// Returns the calls for one element, without the calls for the sequence itself.
 fn calls_per_element(step: Step, side: Side, kind: Kind, order: Order) -> Vec<(&'static str, u64)> {
     let case = Case::new(kind, order, ELEMENTS * kind.bytes());
-    let calls = calls(step, side, &case).unwrap().unwrap();
+    let calls = count_calls(step, side, &case).unwrap().unwrap();
     calls.into_iter().map(|(name, calls)| (name, calls / ELEMENTS as u64)).filter(|(_, n)| *n > 0).collect()
 }
 
@@ -123,7 +123,7 @@ fn numbers_of_calls_equal_the_published_ones() {
     for order in Order::ALL {
         // `CDR::decoder` is called for the struct, its five numbers, the array, its eight bytes, and the type
         // of these bytes. `deep_free` is called for the struct and its six members. Each of the two
-        // traversals of the members computes seven sizes.
+        // traversals of the members (decoding and freeing) computes seven sizes.
         for step in [Step::Original, Step::Inlined] {
             let published_calls = |kind| {
                 let unpublished = ["CDR::get_*", "CDR::skip_string", "CDR::get_typecode", "swap"];
@@ -216,7 +216,7 @@ fn truncated_and_too_long_data_is_rejected() {
                 for value in [1, 0xff] {
                     let mut other = wire.to_vec();
                     other[index] = value;
-                    // Some changed bytes are valid, too.
+                    // Some of the changed values are also valid.
                     let _ = engine.receive(&other.into());
                 }
             }

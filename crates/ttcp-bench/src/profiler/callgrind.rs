@@ -1,5 +1,5 @@
-//! `callgrind`, a tool of valgrind: for each function, the instructions outside the kernel, the number of
-//! calls, and the call chains.
+//! `callgrind`, a tool of valgrind. It provides the instructions of each function outside the kernel, the
+//! number of its calls, and the chains of its callers.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,16 +17,19 @@ const MAX_CALLERS: u32 = 200;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Callgrind;
 
+/// What callgrind recorded about one execution of a program.
 #[derive(Debug, Default)]
 pub(crate) struct Execution {
     pub(crate) profile: Profile,
     pub(crate) chains: Vec<Chain>,
 }
 
+/// A function with one chain of its callers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Chain {
     /// The function, its caller, the caller of this caller, and so on.
     pub(crate) functions: Vec<String>,
+    /// Number of calls of the function through this chain.
     pub(crate) calls: u64,
     /// Number of system calls that the function itself made.
     pub(crate) system_calls: u64,
@@ -38,16 +41,15 @@ impl Callgrind {
         command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "true"]);
         match command.stdin(Stdio::null()).output() {
             Ok(out) if out.status.success() => Ok(Callgrind),
-            Ok(out) => Err(last_line(&out.stderr)),
+            Ok(out) => Err(format!("callgrind failed: {}", last_line(&out.stderr))),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                Err("it is not installed (Debian: valgrind)".to_owned())
+                Err("callgrind is not installed (Debian: valgrind)".to_owned())
             }
-            Err(e) => Err(e.to_string()),
+            Err(e) => Err(format!("valgrind cannot be started: {e}")),
         }
     }
 
-    /// Returns the arguments before a command that is to be profiled into `file`, with or without call
-    /// chains.
+    /// Returns the prefix of a command that profiles the command into `file`, with or without call chains.
     pub(crate) fn command_prefix(self, file: &str, chains: bool) -> Vec<String> {
         let mut words = vec![
             "valgrind".to_owned(),
@@ -55,12 +57,12 @@ impl Callgrind {
             "--tool=callgrind".to_owned(),
             "--dump-line=no".to_owned(),
             "--separate-recs=1".to_owned(),
-            // Attributes system calls to functions, because not all go through the C library.
+            // This option attributes system calls to functions. Not all go through the C library.
             "--collect-systime=nsec".to_owned(),
             format!("--callgrind-out-file={file}"),
         ];
         if chains {
-            // Chains of all functions would take too much time and memory.
+            // To record the chains of all functions would take too much time and memory.
             words.extend(
                 chain_end_globs()
                     .iter()
@@ -71,14 +73,14 @@ impl Callgrind {
     }
 
     pub(crate) fn read(self, file: &Path) -> Result<Execution, String> {
-        let opened = File::open(file).map_err(|e| format!("callgrind wrote no {}: {e}", file.display()))?;
+        let opened = File::open(file).map_err(|e| format!("cannot open {}: {e}", file.display()))?;
         let mut parser = FileParser::default();
         for line in BufReader::new(opened).split(b'\n') {
             let line = line.map_err(|e| format!("{} cannot be read: {e}", file.display()))?;
             parser.parse_line(&String::from_utf8_lossy(&line));
         }
         if parser.costs.is_empty() {
-            return Err(format!("{} has no functions: was the program killed?", file.display()));
+            return Err(format!("{} contains no functions: was the program killed?", file.display()));
         }
         Ok(parser.execution())
     }
@@ -94,12 +96,12 @@ struct FileParser {
     objects: HashMap<String, String>,
     costs: HashMap<String, [u64; 3]>,
     object: String,
-    /// The object of the called function, if it is another one.
+    /// The object of the called function, if it differs from `object`.
     called_object: Option<String>,
     function: String,
-    called: String,
+    called_function: String,
     /// Whether the next line is the inclusive cost of a call, which is ignored.
-    is_inclusive_cost: bool,
+    skips_next_cost: bool,
 }
 
 // Indices in the values of `FileParser::costs`.
@@ -111,7 +113,7 @@ impl FileParser {
     fn parse_line(&mut self, line: &str) {
         let first = line.bytes().next();
         if first.is_some_and(|b| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'*')) {
-            if !std::mem::take(&mut self.is_inclusive_cost) {
+            if !std::mem::take(&mut self.skips_next_cost) {
                 self.parse_costs(line);
             }
         } else if let Some(events) = line.strip_prefix("events:") {
@@ -128,12 +130,12 @@ impl FileParser {
                 }
                 "cfn" => {
                     let object = self.called_object.take().unwrap_or_else(|| self.object.clone());
-                    self.called = store_name(&mut self.names, value, self.objects.get(&object));
+                    self.called_function = store_name(&mut self.names, value, self.objects.get(&object));
                 }
                 "calls" => {
                     let calls = value.split_whitespace().next().and_then(|n| n.parse::<u64>().ok());
-                    self.add(&self.called.clone(), CALLS, calls.unwrap_or_default());
-                    self.is_inclusive_cost = true;
+                    self.add(&self.called_function.clone(), CALLS, calls.unwrap_or_default());
+                    self.skips_next_cost = true;
                 }
                 _ => {}
             }
@@ -159,7 +161,7 @@ impl FileParser {
     fn execution(&self) -> Execution {
         let mut execution = Execution::default();
         for (number, [own, calls, system_calls]) in &self.costs {
-            let functions = chain(self.names.get(number).map_or("", String::as_str));
+            let functions = parse_chain(self.names.get(number).map_or("", String::as_str));
             let Some(innermost) = functions.first() else { continue };
             let cost: &mut Cost = execution.profile.entry(innermost.clone()).or_default();
             cost.own += *own as f64;
@@ -170,11 +172,11 @@ impl FileParser {
     }
 }
 
-/// Parses `(12) name`, or `(12)` if the name was given before. Stores the name, and returns the number.
+/// Parses `(12) name`, or `(12)` if the name is already known. Stores the name, and returns the number.
 fn store_name(names: &mut HashMap<String, String>, text: &str, object: Option<&String>) -> String {
     let (number, name) = text.split_once(' ').unwrap_or((text, ""));
     if !name.is_empty() {
-        // Instead of an unknown name, there is an address, which may be followed by callers.
+        // If the name is unknown, the file has an address instead, which may be followed by callers.
         let name = match (name.strip_prefix("0x"), object) {
             (Some(address), Some(object)) => {
                 let callers = address.split_once('\'').map(|(_, callers)| format!("'{callers}"));
@@ -187,9 +189,9 @@ fn store_name(names: &mut HashMap<String, String>, text: &str, object: Option<&S
     number.to_owned()
 }
 
-/// Splits a chain such as `write'flush'main`, in which each function is called by the next one. Parts of
-/// digits, which mark recursive calls, are omitted.
-fn chain(name: &str) -> Vec<String> {
+/// Splits a chain such as `write'flush'main`, in which each function is called by the next one. Omits parts
+/// that consist of digits, which mark recursive calls.
+fn parse_chain(name: &str) -> Vec<String> {
     name.split('\'').filter(|part| !part.bytes().all(|b| b.is_ascii_digit())).map(normalised_name).collect()
 }
 
@@ -261,8 +263,8 @@ fn=(12)
     fn missing_and_empty_files_are_errors() {
         let dir = tempfile::tempdir().unwrap();
         let error = Callgrind.read(&dir.path().join("none")).unwrap_err();
-        assert!(error.contains("callgrind wrote no"), "{error}");
+        assert!(error.contains("cannot open "), "{error}");
         std::fs::write(dir.path().join("cut"), "events: Ir\n").unwrap();
-        assert!(Callgrind.read(&dir.path().join("cut")).unwrap_err().contains("has no functions"));
+        assert!(Callgrind.read(&dir.path().join("cut")).unwrap_err().contains("contains no functions"));
     }
 }

@@ -1,9 +1,9 @@
-//! The purposes of functions, by their names: the table in `groups.tsv`.
+//! The groups of functions by their purposes. The table `groups.tsv` assigns names of functions to groups.
 
 use std::fmt;
 
-/// Lines with a group and a pattern. The first matching pattern counts. A pattern is a part of a function's
-/// name; `^` and `$` are the start and the end of the name.
+/// A table whose lines consist of a group, a tab and a pattern. A function belongs to the group of the first
+/// pattern that matches its name. A pattern matches a part of the name; `^` and `$` mark its start and end.
 const TABLE: &str = include_str!("groups.tsv");
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,17 +12,20 @@ pub(crate) enum Group {
     Read,
     Marshal,
     Copy,
-    /// Finds the connection, object, operation and servant of a message.
+    /// Functions that find the connection, object, operation or servant of a message.
     Demultiplex,
     Allocate,
     Other,
-    /// A function that no pattern matches. Tables show it as `Other`, and also list it separately.
-    Unnamed,
+    /// Functions that no pattern matches. Reports include them in `Other`, and also show them separately.
+    Unmatched,
 }
 
+/// The functions at which chains of calls end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChainEnd {
+    /// The functions of test programs that call stubs.
     Caller,
+    /// The functions that implement the called operations.
     Servant,
 }
 
@@ -41,11 +44,11 @@ impl Group {
         let group = |(group, pattern): (&str, &str)| {
             matches_pattern(pattern, function).then(|| group_named(group)).flatten()
         };
-        entries().find_map(group).unwrap_or(Group::Unnamed)
+        entries().find_map(group).unwrap_or(Group::Unmatched)
     }
 
     pub(crate) fn displayed_as(self) -> Group {
-        if self == Group::Unnamed { Group::Other } else { self }
+        if self == Group::Unmatched { Group::Other } else { self }
     }
 }
 
@@ -59,7 +62,7 @@ impl fmt::Display for Group {
             Group::Demultiplex => "demultiplex",
             Group::Allocate => "allocate",
             Group::Other => "other",
-            Group::Unnamed => "unnamed",
+            Group::Unmatched => "unmatched",
         })
     }
 }
@@ -74,8 +77,8 @@ impl ChainEnd {
     }
 }
 
-/// Returns the functions whose call chains callgrind must record, in the syntax of its options, in which `*`
-/// is any text.
+/// Returns patterns of the functions whose chains of callers callgrind must record. They have the syntax of
+/// its options, in which `*` matches any text.
 pub(crate) fn chain_end_globs() -> Vec<String> {
     let mut globs = Vec::new();
     for (_, pattern) in entries().filter(|(kind, _)| matches!(*kind, "write" | "read" | "servant" | "kernel"))
@@ -85,7 +88,7 @@ pub(crate) fn chain_end_globs() -> Vec<String> {
             (if pattern.starts_with('^') { "" } else { "*" }, if pattern.ends_with('$') { "" } else { "*" });
         globs.push(format!("{start}{text}{end}"));
         if pattern.starts_with('^') && pattern.ends_with('$') && !text.contains("::") {
-            // Functions of the C library have additional names, such as `__libc_send`.
+            // Functions of the C library can also have names such as `__libc_send`.
             globs.push(format!("*_{text}"));
         }
     }
@@ -139,11 +142,11 @@ mod tests {
             ("_int_malloc", Group::Allocate),
             ("page fault", Group::Allocate),
             ("epoll_wait", Group::Other),
-            ("an_unknown_function", Group::Unnamed),
+            ("an_unknown_function", Group::Unmatched),
         ] {
             assert_eq!(Group::of(function), group, "{function}");
         }
-        assert_eq!(Group::Unnamed.displayed_as(), Group::Other);
+        assert_eq!(Group::Unmatched.displayed_as(), Group::Other);
     }
 
     #[test]

@@ -41,8 +41,8 @@ const VARIANT_PREFIXES: &[&str] =
 const STRING_FUNCTIONS: &[&str] =
     &["memcpy", "memset", "memcmp", "memchr", "strlen", "strcmp", "strncmp", "strchr", "strcpy"];
 
-/// The costs of functions by their normalised names. A system call counts as a function, and its cost
-/// includes the time in the kernel.
+/// The costs of functions by their normalised names. A system call counts as a function. If its cost is a
+/// time, this includes the time in the kernel.
 pub(crate) type Profile = BTreeMap<String, Cost>;
 
 /// The cost of a function, without the functions that it calls.
@@ -92,7 +92,7 @@ fn normalised_name(name: &str) -> String {
     if SYSTEM_CALLS.contains(&call) {
         return call.to_owned();
     }
-    // Addresses differ between runs.
+    // An address is no useful name, because it differs between runs.
     if name.starts_with("0x") { "?".to_owned() } else { name.trim_start_matches("__GI_").to_owned() }
 }
 

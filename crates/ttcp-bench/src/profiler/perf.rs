@@ -8,22 +8,22 @@ use std::time::Duration;
 
 use super::{Profile, SYSTEM_CALLS, last_line, normalised_name, unknown_function_in};
 
-const MAX_HERTZ: u64 = 10_000;
-/// The file with the kernel's maximum.
-const MAX_HERTZ_FILE: &str = "/proc/sys/kernel/perf_event_max_sample_rate";
-/// The event of the samples. It needs no hardware counters, which many virtual machines lack.
+const MAX_SAMPLE_RATE_HERTZ: u64 = 10_000;
+/// The file with the maximum sample rate that the kernel permits.
+const MAX_SAMPLE_RATE_FILE: &str = "/proc/sys/kernel/perf_event_max_sample_rate";
+/// The event at which samples are taken. It needs no hardware counters, which many virtual machines lack.
 const CLOCK_EVENT: &str = "cpu-clock";
 const SYSCALL_EVENT_PREFIX: &str = "syscalls:sys_enter_";
-/// Name prefixes of kernel functions that run only because of perf.
-const PERF_FUNCTIONS: [&str; 2] = ["perf_", "syscall_trace_enter"];
+/// Prefixes of the names of kernel functions that run only because of perf.
+const PERF_FUNCTION_PREFIXES: [&str; 2] = ["perf_", "syscall_trace_enter"];
 const FIRST_KERNEL_ADDRESS: u64 = 1 << 63;
 
 /// The program `perf`, which is installed and works.
 #[derive(Debug, Clone)]
 pub(crate) struct Perf {
-    hertz: u64,
+    sample_rate_hertz: u64,
     /// The system calls that can be counted.
-    calls: Vec<&'static str>,
+    countable_calls: Vec<&'static str>,
 }
 
 impl Perf {
@@ -31,15 +31,17 @@ impl Perf {
     pub(crate) fn find() -> Result<Perf, String> {
         let dir = tempfile::tempdir().map_err(|e| format!("cannot create a directory to test perf: {e}"))?;
         let file = dir.path().join("probe");
-        let allowed = std::fs::read_to_string(MAX_HERTZ_FILE).ok().and_then(|text| text.trim().parse().ok());
-        let mut perf = Perf { hertz: allowed.unwrap_or(MAX_HERTZ).min(MAX_HERTZ), calls: Vec::new() };
-        // Samples of the kernel alone fail without the permission. Other samples would silently omit the
-        // kernel.
+        let allowed = std::fs::read_to_string(MAX_SAMPLE_RATE_FILE).ok();
+        let allowed = allowed.and_then(|text| text.trim().parse().ok()).unwrap_or(MAX_SAMPLE_RATE_HERTZ);
+        let sample_rate_hertz = allowed.min(MAX_SAMPLE_RATE_HERTZ);
+        let mut perf = Perf { sample_rate_hertz, countable_calls: Vec::new() };
+        // This test samples only the kernel, because that fails if it is not permitted. A test that samples
+        // the program too would silently omit the kernel.
         let kernel = ["-e".to_owned(), format!("{CLOCK_EVENT}:k")];
         perf.try_events(&file, &kernel)?;
         let is_available = |call: &&&str| perf.try_events(&file, &system_call_events(&[call])).is_ok();
-        // Tests each call only if not all are available, because each test takes a while.
-        perf.calls = if perf.try_events(&file, &system_call_events(SYSTEM_CALLS)).is_ok() {
+        // Each call is tested separately only if not all are available, because each test takes a while.
+        perf.countable_calls = if perf.try_events(&file, &system_call_events(SYSTEM_CALLS)).is_ok() {
             SYSTEM_CALLS.to_vec()
         } else {
             SYSTEM_CALLS.iter().filter(is_available).copied().collect()
@@ -52,28 +54,28 @@ impl Perf {
         command.args(["record", "-q", "-B", "-N", "-o"]).arg(file).args(events).args(["--", "true"]);
         match command.stdin(Stdio::null()).output() {
             Ok(out) if out.status.success() => Ok(()),
-            Ok(out) => Err(last_line(&out.stderr)),
+            Ok(out) => Err(format!("perf failed: {}", last_line(&out.stderr))),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                Err("it is not installed (Debian: linux-perf)".to_owned())
+                Err("perf is not installed (Debian: linux-perf)".to_owned())
             }
-            Err(e) => Err(e.to_string()),
+            Err(e) => Err(format!("perf cannot be started: {e}")),
         }
     }
 
     /// Returns whether system calls can be counted.
     pub(crate) fn counts_system_calls(&self) -> bool {
-        !self.calls.is_empty()
+        !self.countable_calls.is_empty()
     }
 
-    /// Returns the arguments before a command that is to be profiled into `file`.
+    /// Returns the prefix of a command that profiles the command into `file`.
     pub(crate) fn command_prefix(&self, file: &str) -> Vec<String> {
-        let clock = format!("{CLOCK_EVENT}/freq={}/", self.hertz);
+        let clock = format!("{CLOCK_EVENT}/freq={}/", self.sample_rate_hertz);
         // The timestamps use the monotonic clock, so that `read` can select samples by time.
         let mut words: Vec<String> =
             ["perf", "record", "-q", "-B", "-N", "-k", "CLOCK_MONOTONIC", "-g", "-o", file, "-e", &clock]
                 .map(String::from)
                 .to_vec();
-        words.extend(system_call_events(&self.calls));
+        words.extend(system_call_events(&self.countable_calls));
         words.push("--".to_owned());
         words
     }
@@ -96,7 +98,7 @@ impl Perf {
             }
         }
         parser.finish_sample();
-        let status = child.wait().map_err(|e| format!("perf script: {e}"))?;
+        let status = child.wait().map_err(|e| format!("cannot wait for perf script: {e}"))?;
         if !status.success() {
             return Err(format!("perf script cannot read the samples: {status}"));
         }
@@ -104,7 +106,7 @@ impl Perf {
     }
 }
 
-/// Returns options for the events of those system calls, without the call stacks.
+/// Returns the options that record events of these system calls without call stacks.
 fn system_call_events(calls: &[&str]) -> Vec<String> {
     calls
         .iter()
@@ -126,7 +128,7 @@ struct ScriptParser {
 /// The stack of a sample.
 struct Stack {
     ms: f64,
-    /// The reason why the kernel ran: the outermost kernel function that indicates it.
+    /// Why the kernel ran, according to the outermost kernel function that shows this.
     kernel: Option<String>,
     /// The innermost function outside the kernel.
     user: Option<String>,
@@ -181,12 +183,12 @@ impl Stack {
     /// Parses a line such as `ffffffff82 tcp_sendmsg_locked ([kernel.kallsyms])`.
     fn parse_frame(&mut self, frame: &str) {
         let Some((address, rest)) = frame.split_once(' ') else { return };
-        // Function and object may contain blanks and brackets, but an object starts with a path or `[`.
+        // Both names may contain spaces and brackets, but the name of the object starts with `/` or `[`.
         let end = [" (/", " (["].iter().filter_map(|start| rest.find(start)).min().unwrap_or(rest.len());
         let (name, object) = rest.split_at(end);
         let object = object.trim_start_matches(" (").trim_end_matches(')');
         if u64::from_str_radix(address, 16).is_ok_and(|address| address >= FIRST_KERNEL_ADDRESS) {
-            if PERF_FUNCTIONS.iter().any(|own| name.starts_with(own)) {
+            if PERF_FUNCTION_PREFIXES.iter().any(|own| name.starts_with(own)) {
                 self.is_perf = true;
             }
             if let Some(entry) = kernel_entry(name) {
@@ -201,11 +203,10 @@ impl Stack {
     }
 }
 
-/// Returns why the kernel runs, if this kernel function indicates it: the name of a system call, or `page
-/// fault`.
+/// Returns why the kernel runs (a system call or `page fault`), if this kernel function indicates it.
 fn kernel_entry(function: &str) -> Option<String> {
     if let Some((machine, call)) = function.split_once("_sys_") {
-        // Matches `__x64_sys_sendto` and `__arm64_sys_sendto`, but not `do_sys_poll`.
+        // This matches `__x64_sys_sendto` and `__arm64_sys_sendto`, but not `do_sys_poll`.
         if machine.starts_with("__") && machine != "__do" {
             return Some(call.to_owned());
         }

@@ -1,4 +1,4 @@
-//! The client of the baseline: one thread, one connection.
+//! The client of plain sockets, which are the baseline: one thread with one connection.
 
 use std::cell::RefCell;
 use std::future::ready;
@@ -11,7 +11,7 @@ use socket2::{Domain, SockRef, Socket, Type};
 
 use super::RawClientArgs;
 use super::conn::{
-    CALL_HEADER_SIZE, HEADER_SIZE, Header, Incoming, call_header, kind, send, set_buffer_sizes,
+    CALL_HEADER_BYTES, HEADER_BYTES, Header, Incoming, call_header, kind, send, set_buffer_sizes,
 };
 use super::series::Series;
 use crate::blocking::complete;
@@ -80,7 +80,7 @@ pub fn client(args: &RawClientArgs) -> anyhow::Result<Report> {
             let series = Series::new(&client, work.series)?;
             Ok(Report(Line::Series(complete(crate::series::run(NAME, work, &series))?)))
         }
-        Test::Objects | Test::Clients => bail!("the test '{}' does not use a single connection", work.test),
+        Test::Objects | Test::Clients => bail!("the test '{}' cannot run over one connection", work.test),
     }
 }
 
@@ -95,7 +95,7 @@ fn connect(address: SocketAddrV4, sockbuf: Option<u64>) -> anyhow::Result<TcpStr
     connected().with_context(|| format!("cannot connect to {address}"))
 }
 
-/// Sends bytes over an idle connection and returns the echo.
+/// Sends bytes over a connection without pending requests, and returns the echo.
 pub(crate) fn echo(stream: &TcpStream, bytes: &[u8]) -> io::Result<Vec<u8>> {
     Client { stream, incoming: RefCell::new(Incoming::new(stream)) }.echo(bytes)
 }
@@ -113,11 +113,12 @@ pub(super) struct Client<'s> {
 }
 
 impl Client<'_> {
+    /// Sends a request, and fills `result` with the payload of its reply, which must have the same length.
     pub(super) fn call(&self, kind: u32, payload: &[u8], result: &mut [u8]) -> io::Result<()> {
         let mut incoming = self.incoming.borrow_mut();
         let len = self.request(&mut incoming, kind, payload)?;
         if len as usize != result.len() {
-            return Err(invalid(format!("a reply of {len} bytes where {} were expected", result.len())));
+            return Err(invalid(format!("the reply has {len} bytes instead of {}", result.len())));
         }
         incoming.fill(result)
     }
@@ -128,18 +129,21 @@ impl Client<'_> {
         Ok(echoed)
     }
 
+    /// Sends a request without payload, and returns the payload of its reply.
     pub(super) fn query(&self, kind: u32) -> io::Result<Vec<u8>> {
         let mut incoming = self.incoming.borrow_mut();
         let len = self.request(&mut incoming, kind, &[])?;
         incoming.read_new_buffer(len as usize)
     }
 
+    /// Returns the length of the reply's payload.
     fn request(&self, incoming: &mut Incoming<'_>, kind: u32, payload: &[u8]) -> io::Result<u32> {
         const ID: u32 = 1;
         send(self.stream, &call_header(Header { kind, len: payload.len() as u32 }, ID), payload)?;
         read_reply_header(incoming, kind, ID)
     }
 
+    /// Returns how many bytes of floods the server has received since the previous query.
     fn sync(&self) -> io::Result<u64> {
         let mut count = [0; 8];
         self.call(kind::SYNC, &[], &mut count)?;
@@ -153,45 +157,45 @@ impl Client<'_> {
         Ok(Tally { last: u64::from_ne_bytes(*last), others: u64::from_ne_bytes(*others) })
     }
 
-    /// Makes `calls` pings with `depth` of them outstanding, and returns the time. With `batch`, requests are
-    /// delayed while further replies are already buffered, so that they are sent together.
-    fn pipeline(&self, depth: u32, calls: u32, batch: bool) -> io::Result<Duration> {
+    /// Makes `calls` pings with `depth` of them outstanding, and returns the time. With `batches_requests`,
+    /// requests are delayed while further replies are already buffered, so that they are sent together.
+    fn pipeline(&self, depth: u32, calls: u32, batches_requests: bool) -> io::Result<Duration> {
         let mut incoming = self.incoming.borrow_mut();
         let ping = |id| call_header(Header { kind: kind::PING, len: 0 }, id);
-        let mut due = Vec::with_capacity(depth as usize * CALL_HEADER_SIZE);
+        let mut requests = Vec::with_capacity(depth as usize * CALL_HEADER_BYTES);
         let start = Instant::now();
         let mut sent = depth.min(calls);
-        due.extend((0..sent).flat_map(ping));
-        send(self.stream, &due, &[])?;
-        due.clear();
+        requests.extend((0..sent).flat_map(ping));
+        send(self.stream, &requests, &[])?;
+        requests.clear();
         for done in 0..calls {
             read_reply_header(&mut incoming, kind::PING, done)?;
             if sent < calls {
-                due.extend_from_slice(&ping(sent));
+                requests.extend_from_slice(&ping(sent));
                 sent += 1;
             }
-            if !due.is_empty()
-                && (!batch || incoming.is_drained() || due.len() == depth as usize * CALL_HEADER_SIZE)
-            {
-                send(self.stream, &due, &[])?;
-                due.clear();
+            let is_full = requests.len() == depth as usize * CALL_HEADER_BYTES;
+            if !requests.is_empty() && (!batches_requests || incoming.is_drained() || is_full) {
+                send(self.stream, &requests, &[])?;
+                requests.clear();
             }
         }
         Ok(start.elapsed())
     }
 }
 
+/// Reads the header of the reply to a request, and returns the length of the reply's payload.
 fn read_reply_header(incoming: &mut Incoming<'_>, kind: u32, id: u32) -> io::Result<u32> {
-    let mut bytes = [0; CALL_HEADER_SIZE];
+    let mut bytes = [0; CALL_HEADER_BYTES];
     incoming.fill(&mut bytes)?;
-    let (header, number) = bytes.split_at(HEADER_SIZE);
+    let (header, number) = bytes.split_at(HEADER_BYTES);
     let len = header.get(4..).and_then(|l| l.try_into().ok()).map_or(0, u32::from_ne_bytes);
     if header.get(..4) != Some(&kind.to_ne_bytes()) || number != id.to_ne_bytes() {
-        return Err(invalid(format!("a reply that does not belong to request {id} of kind {kind}")));
+        return Err(invalid(format!("the reply does not belong to request {id} of kind {kind}")));
     }
     Ok(len)
 }
 
-pub(super) fn invalid(text: String) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, text)
+pub(super) fn invalid(reason: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, reason)
 }

@@ -1,4 +1,4 @@
-//! Messages on a blocking socket.
+//! The messages of the plain-socket client and server, and their transfer over blocking sockets.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::TcpStream;
@@ -7,32 +7,35 @@ use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 use socket2::SockRef;
 
-use crate::work::MAX_SIZE;
+use crate::work::MAX_BUFFER_BYTES;
 
-pub(super) const HEADER_SIZE: usize = 8;
-/// Size of a two-way header, bytes: a oneway header and the request id.
-pub(super) const CALL_HEADER_SIZE: usize = 12;
-const READ_AHEAD_SIZE: usize = 65_536;
-/// If at least this many bytes of a payload are missing, a read takes only them and the following header. If
-/// fewer are missing, it also reads ahead as many further messages as fit into the buffer.
-const MIN_DIRECT_SIZE: usize = 16_384;
+pub(super) const HEADER_BYTES: usize = 8;
+/// Size of a header with the request id that follows it in two-way messages.
+pub(super) const CALL_HEADER_BYTES: usize = 12;
+const READ_AHEAD_BYTES: usize = 65_536;
+/// If at least this many bytes of a payload are missing, a read receives only them and the following header.
+/// If fewer are missing, it also fills the read-ahead buffer with further messages.
+const MIN_DIRECT_READ_BYTES: usize = 16_384;
 
 pub(super) mod kind {
+    /// A sequence of bytes, without reply.
     pub(crate) const ONEWAY: u32 = 0;
+    /// Queries how many bytes have arrived in [`ONEWAY`] messages since the previous query.
     pub(crate) const SYNC: u32 = 1;
     pub(crate) const PING: u32 = 2;
     pub(crate) const ECHO: u32 = 3;
     /// Starts a series; the payload is the number of pattern bytes in each message.
     pub(crate) const BEGIN: u32 = 4;
-    pub(crate) const CALL: u32 = 5;
-    pub(crate) const SEND: u32 = 6;
+    pub(crate) const SERIES_CALL: u32 = 5;
+    pub(crate) const SERIES_ONEWAY: u32 = 6;
     /// Queries which messages of a series have arrived.
     pub(crate) const ARRIVALS: u32 = 7;
-    /// Queries how often the last operation of an interface was called, and how often its other operations.
+    /// Queries how often the last operations of the large interfaces were called, and how often their others.
     pub(crate) const TALLY: u32 = 8;
 
-    pub(crate) const fn operations(operations: u32, oneway: bool) -> std::ops::Range<u32> {
-        match (operations > 100, oneway) {
+    /// Returns the kinds that correspond to the operations of an interface with `operation_count` operations.
+    pub(crate) const fn operations(operation_count: u32, oneway: bool) -> std::ops::Range<u32> {
+        match (operation_count > 100, oneway) {
             (false, false) => 100..200,
             (false, true) => 200..300,
             (true, false) => 1_000..2_000,
@@ -41,33 +44,34 @@ pub(super) mod kind {
     }
 
     pub(crate) const fn is_oneway(kind: u32) -> bool {
-        matches!(kind, ONEWAY | SEND | 200..300 | 2_000..3_000)
+        matches!(kind, ONEWAY | SERIES_ONEWAY | 200..300 | 2_000..3_000)
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) kind: u32,
+    /// Size of the payload.
     pub(super) len: u32,
 }
 
 impl Header {
-    pub(super) fn to_bytes(self) -> [u8; HEADER_SIZE] {
-        let mut out = [0; HEADER_SIZE];
+    pub(super) fn to_bytes(self) -> [u8; HEADER_BYTES] {
+        let mut out = [0; HEADER_BYTES];
         let (kind, len) = out.split_at_mut(4);
         kind.copy_from_slice(&self.kind.to_ne_bytes());
         len.copy_from_slice(&self.len.to_ne_bytes());
         out
     }
 
-    fn from_bytes([k0, k1, k2, k3, l0, l1, l2, l3]: [u8; HEADER_SIZE]) -> Header {
+    fn from_bytes([k0, k1, k2, k3, l0, l1, l2, l3]: [u8; HEADER_BYTES]) -> Header {
         Header { kind: u32::from_ne_bytes([k0, k1, k2, k3]), len: u32::from_ne_bytes([l0, l1, l2, l3]) }
     }
 }
 
-pub(super) fn call_header(header: Header, id: u32) -> [u8; CALL_HEADER_SIZE] {
-    let mut out = [0; CALL_HEADER_SIZE];
-    let (head, tail) = out.split_at_mut(HEADER_SIZE);
+pub(super) fn call_header(header: Header, id: u32) -> [u8; CALL_HEADER_BYTES] {
+    let mut out = [0; CALL_HEADER_BYTES];
+    let (head, tail) = out.split_at_mut(HEADER_BYTES);
     head.copy_from_slice(&header.to_bytes());
     tail.copy_from_slice(&id.to_ne_bytes());
     out
@@ -78,35 +82,37 @@ pub(super) fn call_header(header: Header, id: u32) -> [u8; CALL_HEADER_SIZE] {
 pub(super) struct Incoming<'s> {
     stream: &'s TcpStream,
     read_ahead: Box<[u8]>,
+    /// The part of `read_ahead` that has been received but not returned yet.
     unread: std::ops::Range<usize>,
 }
 
 impl<'s> Incoming<'s> {
     pub(super) fn new(stream: &'s TcpStream) -> Self {
-        Incoming { stream, read_ahead: vec![0; READ_AHEAD_SIZE].into_boxed_slice(), unread: 0..0 }
+        Incoming { stream, read_ahead: vec![0; READ_AHEAD_BYTES].into_boxed_slice(), unread: 0..0 }
     }
 
     pub(super) fn is_drained(&self) -> bool {
         self.unread.is_empty()
     }
 
-    pub(super) fn header(&mut self) -> io::Result<Option<Header>> {
-        let mut bytes = [0; HEADER_SIZE];
+    /// Reads the header of the next message; `None` at the end of the connection.
+    pub(super) fn read_header(&mut self) -> io::Result<Option<Header>> {
+        let mut bytes = [0; HEADER_BYTES];
         match self.fill(&mut bytes) {
             Ok(()) => {}
             Err(e) if e.kind() == ErrorKind::UnexpectedEof => return Ok(None),
             Err(e) => return Err(e),
         }
         let header = Header::from_bytes(bytes);
-        if u64::from(header.len) > MAX_SIZE {
-            let reason = format!("a payload of {} bytes is larger than {MAX_SIZE}", header.len);
+        if u64::from(header.len) > MAX_BUFFER_BYTES {
+            let reason = format!("a payload of {} bytes is larger than {MAX_BUFFER_BYTES}", header.len);
             return Err(io::Error::new(ErrorKind::InvalidData, reason));
         }
         Ok(Some(header))
     }
 
-    /// Returns the request id that follows the header of a two-way message.
-    pub(super) fn id(&mut self) -> io::Result<u32> {
+    /// Reads the request id that follows the header of a two-way message.
+    pub(super) fn read_id(&mut self) -> io::Result<u32> {
         let mut bytes = [0; 4];
         self.fill(&mut bytes)?;
         Ok(u32::from_ne_bytes(bytes))
@@ -118,7 +124,7 @@ impl<'s> Incoming<'s> {
         front.copy_from_slice(unread);
         while !rest.is_empty() {
             let missing = rest.len();
-            let ahead_size = if missing >= MIN_DIRECT_SIZE { HEADER_SIZE } else { READ_AHEAD_SIZE };
+            let ahead_size = if missing >= MIN_DIRECT_READ_BYTES { HEADER_BYTES } else { READ_AHEAD_BYTES };
             let ahead = self.read_ahead.get_mut(..ahead_size).unwrap_or_default();
             let got = match self.stream.read_vectored(&mut [IoSliceMut::new(rest), IoSliceMut::new(ahead)]) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
@@ -138,15 +144,15 @@ impl<'s> Incoming<'s> {
     /// Reads the next `len` bytes into a new buffer.
     ///
     /// The buffer has space for one header after the payload. Therefore a plain `read` into its uninitialised
-    /// memory receives payload and next header: one system call a message, and no byte is written twice.
+    /// memory receives both: a message needs only one system call, and no byte is written twice.
     pub(super) fn read_new_buffer(&mut self, len: usize) -> io::Result<Vec<u8>> {
         let mut out = Vec::new();
         if len == 0 {
             return Ok(out);
         }
-        out.try_reserve_exact(len + HEADER_SIZE).map_err(|_| ErrorKind::OutOfMemory)?;
+        out.try_reserve_exact(len + HEADER_BYTES).map_err(|_| ErrorKind::OutOfMemory)?;
         out.extend_from_slice(self.take_unread(len));
-        while len - out.len() >= MIN_DIRECT_SIZE {
+        while len - out.len() >= MIN_DIRECT_READ_BYTES {
             match rustix::io::read(self.stream, spare_capacity(&mut out)) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(_) => {}
@@ -173,6 +179,7 @@ impl<'s> Incoming<'s> {
         self.read_ahead.get(start..self.unread.start).unwrap_or_default()
     }
 
+    /// Stores bytes that were received after a payload. The read-ahead buffer must have no unread bytes.
     #[inline]
     fn store_unread(&mut self, bytes: &[u8]) {
         if let Some(target) = self.read_ahead.get_mut(..bytes.len()) {
@@ -185,7 +192,7 @@ impl<'s> Incoming<'s> {
 pub(super) fn send(mut stream: &TcpStream, header: &[u8], payload: &[u8]) -> io::Result<()> {
     let mut parts = [IoSlice::new(header), IoSlice::new(payload)];
     let mut rest = &mut parts[..];
-    // Skips empty leading parts: a message without payload has one part.
+    // Removes empty parts at the start, such as both parts of an empty message.
     IoSlice::advance_slices(&mut rest, 0);
     while !rest.is_empty() {
         match stream.write_vectored(rest) {
@@ -239,20 +246,20 @@ mod tests {
                 send(&tx, &header.to_bytes(), &payload(len)).unwrap();
             }
         });
-        let mut conn = Incoming::new(&rx);
+        let mut incoming = Incoming::new(&rx);
         for (i, &len) in sizes.iter().cycle().take(200).enumerate() {
-            assert_eq!(conn.header().unwrap(), Some(Header { kind: kind::ONEWAY, len: len as u32 }));
-            // Both ways of receiving, mixed.
+            assert_eq!(incoming.read_header().unwrap(), Some(Header { kind: kind::ONEWAY, len: len as u32 }));
+            // The two ways of receiving alternate.
             if i % 3 == 0 {
                 let mut buffer = vec![0; len];
-                conn.fill(&mut buffer).unwrap();
+                incoming.fill(&mut buffer).unwrap();
                 assert!(buffer == payload(len), "message {i}");
             } else {
-                assert!(conn.read_new_buffer(len).unwrap() == payload(len), "message {i}");
+                assert!(incoming.read_new_buffer(len).unwrap() == payload(len), "message {i}");
             }
         }
         sender.join().unwrap();
-        assert_eq!(conn.header().unwrap(), None);
+        assert_eq!(incoming.read_header().unwrap(), None);
     }
 
     #[test]
@@ -272,12 +279,12 @@ mod tests {
                 rest = later;
             }
         });
-        let mut conn = Incoming::new(&rx);
-        assert_eq!(conn.header().unwrap().unwrap().len, 40_000);
-        assert!(conn.read_new_buffer(40_000).unwrap() == payload(40_000));
-        assert_eq!(conn.header().unwrap().unwrap().kind, kind::PING);
-        assert_eq!(conn.id().unwrap(), 9);
-        assert!(conn.is_drained());
+        let mut incoming = Incoming::new(&rx);
+        assert_eq!(incoming.read_header().unwrap().unwrap().len, 40_000);
+        assert!(incoming.read_new_buffer(40_000).unwrap() == payload(40_000));
+        assert_eq!(incoming.read_header().unwrap().unwrap().kind, kind::PING);
+        assert_eq!(incoming.read_id().unwrap(), 9);
+        assert!(incoming.is_drained());
         sender.join().unwrap();
     }
 
@@ -287,12 +294,12 @@ mod tests {
             let (tx, rx) = pair();
             send(&tx, &Header { kind: kind::ONEWAY, len: 40_000 }.to_bytes(), &payload(cut)).unwrap();
             drop(tx);
-            let mut conn = Incoming::new(&rx);
-            let len = conn.header().unwrap().unwrap().len;
-            assert_eq!(conn.read_new_buffer(len as usize).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+            let mut incoming = Incoming::new(&rx);
+            let len = incoming.read_header().unwrap().unwrap().len;
+            assert_eq!(incoming.read_new_buffer(len as usize).unwrap_err().kind(), ErrorKind::UnexpectedEof);
         }
         let (tx, rx) = pair();
         send(&tx, &Header { kind: kind::ONEWAY, len: u32::MAX }.to_bytes(), &[]).unwrap();
-        assert_eq!(Incoming::new(&rx).header().unwrap_err().kind(), ErrorKind::InvalidData);
+        assert_eq!(Incoming::new(&rx).read_header().unwrap_err().kind(), ErrorKind::InvalidData);
     }
 }

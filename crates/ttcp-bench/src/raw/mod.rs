@@ -2,8 +2,8 @@
 //!
 //! A oneway message is an 8-byte header (kind, payload length) and its payload. A two-way message has a
 //! 4-byte request id between header and payload. Its reply has the same kind and request id. All numbers are
-//! in host byte order: nothing is converted. Each message is sent by one `writev`; each payload is received
-//! into a buffer of its own.
+//! in host byte order, so nothing is converted. Each message is sent by one `writev`; each payload is
+//! received into a buffer of its own.
 
 mod client;
 mod conn;
@@ -21,7 +21,7 @@ pub use server::server;
 use crate::parent_watch::ParentWatchArgs;
 use crate::work::{Work, parse_size};
 
-/// The port of the contract's socket peers.
+/// The default port of all servers that use plain sockets.
 pub const DEFAULT_PORT: u16 = 47_001;
 
 /// Options of `ttcp raw-server`.
@@ -33,16 +33,16 @@ pub struct RawServerArgs {
     /// TCP port (0: any free one)
     #[arg(long, default_value_t = DEFAULT_PORT)]
     pub port: u16,
-    /// Socket buffer sizes, both directions (default: the kernel's autotuning)
+    /// Socket buffer sizes in both directions (default: the kernel's autotuning)
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     pub sockbuf: Option<u64>,
-    /// Delay replies to pings while further requests are already buffered, and send them by one write
+    /// Delay the replies to pings while further requests are already buffered, and send them by one write
     #[arg(long)]
     pub batch: bool,
     /// Compare each received byte with the test pattern, and exit at the first difference
     #[arg(long)]
     pub check: bool,
-    /// Common options.
+    /// The option to exit with the parent process.
     #[command(flatten)]
     pub parent_watch: ParentWatchArgs,
 }
@@ -50,7 +50,7 @@ pub struct RawServerArgs {
 /// Options of `ttcp raw-client`.
 #[derive(Debug, Clone, Args)]
 pub struct RawClientArgs {
-    /// The experiment.
+    /// The test and its options.
     #[command(flatten)]
     pub work: Work,
     /// IPv4 address of the server
@@ -59,7 +59,7 @@ pub struct RawClientArgs {
     /// TCP port of the server
     #[arg(long, default_value_t = DEFAULT_PORT)]
     pub port: u16,
-    /// Send requests by one write while further replies are already buffered (pipeline)
+    /// Delay requests while further replies are already buffered, and send them by one write (pipeline)
     #[arg(long)]
     pub batch: bool,
 }

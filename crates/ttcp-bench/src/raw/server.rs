@@ -1,4 +1,4 @@
-//! The server of the baseline: one thread per connection.
+//! The server of plain sockets, which are the baseline. It has one thread per connection.
 
 use std::io;
 use std::net::{SocketAddrV4, TcpListener, TcpStream};
@@ -9,13 +9,13 @@ use anyhow::Context;
 use socket2::{Domain, SockRef, Socket, Type};
 
 use super::client::invalid;
-use super::conn::{CALL_HEADER_SIZE, Header, Incoming, call_header, kind, send, set_buffer_sizes};
+use super::conn::{CALL_HEADER_BYTES, Header, Incoming, call_header, kind, send, set_buffer_sizes};
 use super::{RawServerArgs, series};
 use crate::reference::announce_ready;
 use crate::series::ArrivalLog;
 use crate::test_loops::{self, Tally};
 
-const MAX_BATCH_SIZE: usize = 16_384;
+const MAX_BATCH_BYTES: usize = 16_384;
 
 /// Serves until killed. Prints `READY HOST:PORT` when it is ready for calls.
 pub fn server(args: &RawServerArgs) -> anyhow::Result<()> {
@@ -23,7 +23,7 @@ pub fn server(args: &RawServerArgs) -> anyhow::Result<()> {
     let address = SocketAddrV4::new(args.host, args.port);
     let listener = listen(address, args.sockbuf).with_context(|| format!("cannot listen on {address}"))?;
     announce_ready(listener.local_addr()?)?;
-    // Functions are called through pointers, because skeletons of ORBs do so too.
+    // Operations are called through function pointers, because the skeletons of ORBs do so too.
     let operations = Arc::new(operations());
     loop {
         let stream = match listener.accept() {
@@ -31,25 +31,25 @@ pub fn server(args: &RawServerArgs) -> anyhow::Result<()> {
             Err(e) if matches!(e.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {
                 continue;
             }
-            Err(e) => return Err(e).context("cannot accept"),
+            Err(e) => return Err(e).context("cannot accept a connection"),
         };
         stream.set_nodelay(true)?;
-        let (operations, batch, check) = (operations.clone(), args.batch, args.check);
+        let (operations, batches, checks) = (operations.clone(), args.batch, args.check);
         thread::Builder::new().name("connection".into()).spawn(move || {
-            if let Err(e) = serve(&stream, &operations, batch, check) {
+            if let Err(e) = serve(&stream, &operations, batches, checks) {
                 eprintln!("raw-server: {e}");
             }
         })?;
     }
 }
 
-/// The operations. Each is at the index that is its message kind.
+/// The operations of the large interfaces. The index of each is its message kind.
 type Operations = Vec<Option<fn(&mut Tally)>>;
 
 fn operations() -> Operations {
     let mut all: Operations = Vec::new();
-    for (operations, oneway) in [(100, false), (100, true), (1_000, false), (1_000, true)] {
-        let kinds = kind::operations(operations, oneway);
+    for (operation_count, oneway) in [(100, false), (100, true), (1_000, false), (1_000, true)] {
+        let kinds = kind::operations(operation_count, oneway);
         all.resize(kinds.start as usize, None);
         all.resize(kinds.end as usize - 1, Some(count_other));
         all.push(Some(count_last));
@@ -68,33 +68,33 @@ fn count_other(tally: &mut Tally) {
 fn listen(address: SocketAddrV4, sockbuf: Option<u64>) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
     socket.set_reuse_address(true)?;
-    // Set before `listen`: accepted sockets inherit the sizes, which determine the TCP window scale.
+    // The sizes are set before `listen`, because they determine the TCP window scale of accepted sockets.
     set_buffer_sizes(SockRef::from(&socket), sockbuf)?;
     socket.bind(&address.into())?;
     socket.listen(64)?;
     Ok(socket.into())
 }
 
-fn serve(stream: &TcpStream, operations: &Operations, batch: bool, check: bool) -> io::Result<()> {
+fn serve(stream: &TcpStream, operations: &Operations, batches: bool, checks: bool) -> io::Result<()> {
     let mut incoming = Incoming::new(stream);
-    let mut delayed_replies = Vec::with_capacity(MAX_BATCH_SIZE);
+    let mut delayed_replies = Vec::with_capacity(MAX_BATCH_BYTES);
     let mut log = ArrivalLog::default();
     let (mut byte_count, mut tally) = (0u64, Tally::default());
     let operation = |kind: u32| {
         let operation = operations.get(kind as usize).copied().flatten();
         operation.ok_or_else(|| invalid(format!("unknown message kind {kind}")))
     };
-    while let Some(header) = incoming.header()? {
+    while let Some(header) = incoming.read_header()? {
         let len = header.len as usize;
         if header.kind == kind::ONEWAY {
             let payload = incoming.read_new_buffer(len)?;
-            if check {
+            if checks {
                 exit_if_different(&payload);
             }
             byte_count += payload.len() as u64;
             continue;
         }
-        if header.kind == kind::SEND {
+        if header.kind == kind::SERIES_ONEWAY {
             series::record_message(&mut log, &incoming.read_new_buffer(len)?)?;
             continue;
         }
@@ -103,21 +103,21 @@ fn serve(stream: &TcpStream, operations: &Operations, batch: bool, check: bool) 
             operation(header.kind)?(&mut tally);
             continue;
         }
-        let id = incoming.id()?;
+        let id = incoming.read_id()?;
         let payload = incoming.read_new_buffer(len)?;
         let reply = |bytes: &[u8]| {
             send(stream, &call_header(Header { len: bytes.len() as u32, ..header }, id), bytes)
         };
         match header.kind {
             kind::SYNC => reply(&std::mem::take(&mut byte_count).to_ne_bytes())?,
-            kind::PING if batch => {
+            kind::PING if batches => {
                 delayed_replies.extend_from_slice(&call_header(header, id));
-                if incoming.is_drained() || delayed_replies.len() + CALL_HEADER_SIZE > MAX_BATCH_SIZE {
+                if incoming.is_drained() || delayed_replies.len() + CALL_HEADER_BYTES > MAX_BATCH_BYTES {
                     send(stream, &delayed_replies, &[])?;
                     delayed_replies.clear();
                 }
             }
-            kind::BEGIN | kind::CALL | kind::ARRIVALS => {
+            kind::BEGIN | kind::SERIES_CALL | kind::ARRIVALS => {
                 reply(&series::reply(header.kind, &mut log, &payload)?)?;
             }
             kind::PING | kind::ECHO => reply(&payload)?,
@@ -134,7 +134,7 @@ fn serve(stream: &TcpStream, operations: &Operations, batch: bool, check: bool) 
     Ok(())
 }
 
-/// Ends the process if a byte differs from the test pattern. The client then fails.
+/// Exits if a byte differs from the test pattern. The client then fails too.
 fn exit_if_different(payload: &[u8]) {
     let wrong = payload.iter().enumerate().position(|(i, byte)| *byte != test_loops::pattern(i));
     if let Some(i) = wrong {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::plan::Cell;
 use crate::harness::Peer;
-use crate::harness::peers::{ClientRun, Failure, Site};
+use crate::harness::peers::{ClientRun, Failure, RunContext};
 use crate::harness::processor::ProcessorTime;
 
 #[derive(Debug, Clone, Serialize)]
@@ -16,10 +16,10 @@ pub(crate) struct Sample {
 }
 
 impl Peer {
-    pub(crate) fn measure(&self, cell: &Cell, site: &mut Site<'_>) -> Result<Sample, Failure> {
-        let cell = &if self.zero_copy { cell.clone() } else { cell.with_plain_structs() };
+    pub(crate) fn measure(&self, cell: &Cell, context: &mut RunContext<'_>) -> Result<Sample, Failure> {
+        let cell = &if self.supports_zero_copy { cell.clone() } else { cell.with_plain_structs() };
         let (server, client) = self.arguments(cell);
-        let ClientRun { line, processor, .. } = self.run_once(&server, client, site)?;
+        let ClientRun { line, processor, .. } = self.run_once(&server, client, context)?;
         let bad = |reason: String| Failure::BadLine { reason, line: line.to_string() };
         let figure = cell.figure(&line).map_err(bad)?;
         Ok(Sample { figure, line, processor })
@@ -27,7 +27,7 @@ impl Peer {
 
     /// Returns the server's and the client's arguments for a cell.
     fn arguments(&self, cell: &Cell) -> (Vec<String>, Vec<String>) {
-        let batch = (cell.batch && self.batch).then(|| "--batch".to_owned());
+        let batch = (cell.uses_batch && self.has_batch).then(|| "--batch".to_owned());
         let client = cell.arguments().into_iter().chain(batch.clone()).collect();
         (batch.into_iter().collect(), client)
     }
@@ -56,17 +56,17 @@ mod tests {
             name: "p".into(),
             server: script(server),
             client: script(client),
-            batch: false,
-            zero_copy: false,
-            samples: false,
+            has_batch: false,
+            supports_zero_copy: false,
+            has_samples: false,
         };
         let (mut children, dir) = (Children::new(), Path::new("/none"));
         let timeout = Duration::from_millis(500);
-        peer.measure(&ping(), &mut site(&mut children, dir, timeout))
+        peer.measure(&ping(), &mut context(&mut children, dir, timeout))
     }
 
-    fn site<'s>(children: &'s mut Children, dir: &'s Path, timeout: Duration) -> Site<'s> {
-        Site { children, dir, placement: Placement::loopback(), pins: None, timeout, deadline: None }
+    fn context<'s>(children: &'s mut Children, dir: &'s Path, timeout: Duration) -> RunContext<'s> {
+        RunContext { children, dir, placement: Placement::loopback(), cores: None, timeout, deadline: None }
     }
 
     fn text(result: Result<Sample, Failure>) -> String {
@@ -98,11 +98,11 @@ mod tests {
 
     #[test]
     fn the_batch_option_is_only_passed_to_peers_with_batch_support() {
-        let cell = Cell { batch: true, ..ping() };
+        let cell = Cell { uses_batch: true, ..ping() };
         let mut peer: Peer = "a=s::c".parse().unwrap();
         let (server, client) = peer.arguments(&cell);
         assert_eq!((server.join(" "), client.join(" ")), (String::new(), "ping --n 5".to_owned()));
-        peer.batch = true;
+        peer.has_batch = true;
         let (server, client) = peer.arguments(&cell);
         assert_eq!(
             (server.join(" "), client.join(" ")),

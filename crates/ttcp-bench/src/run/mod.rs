@@ -1,4 +1,4 @@
-//! `ttcp run`: tests of all peers in turn, in several rounds, and a table of the results.
+//! `ttcp run`: runs the tests with all peers in turn, in several rounds, and prints a table of the results.
 
 mod measure;
 mod plan;
@@ -19,69 +19,69 @@ use results::Results;
 use crate::external_peers;
 use crate::figures::format_figure;
 use crate::harness::children::Children;
-use crate::harness::cores::Pins;
+use crate::harness::cores::PinnedCores;
 use crate::harness::environment::Environment;
-use crate::harness::peers::{Failure, Site};
+use crate::harness::peers::{Failure, RunContext};
 use crate::harness::placement::Placement;
 use crate::harness::progress::Progress;
-use crate::harness::{BuiltIn, CommonArgs, EXIT_INTERRUPTED, Peer};
+use crate::harness::{BuiltInPeer, CommonArgs, EXIT_INTERRUPTED, Peer};
 use crate::work::{Element, Test, parse_bytes, parse_size};
 
-const QUICK_LIMIT: Duration = Duration::from_secs(55);
+/// The maximum duration of a run with `--quick`.
+const MAX_QUICK_DURATION: Duration = Duration::from_secs(55);
 
 /// Options of `ttcp run`.
 #[derive(Debug, Clone, Args)]
 pub struct RunArgs {
-    /// Run all experiments with all built peers into --out; takes hours, and continues an interrupted run
+    /// Run all experiments with all built peers into --out, or continue an interrupted run; this takes hours
     #[arg(long, conflicts_with_all = ["tests", "types", "sizes", "total", "n", "depth", "processor"])]
     pub all: bool,
-    /// Options of every experiment. Without `--all`, there are five rounds, or three with `--quick`, and
-    /// `--out` and `--dry-run` are errors.
+    /// Options of every experiment. Without `--all`, there are five rounds by default, or three with
+    /// `--quick`, and `--out` and `--dry-run` are errors.
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Only these tests
+    /// Run only these tests
     #[arg(long, value_enum, value_delimiter = ',', value_name = "TESTS")]
     pub tests: Option<Vec<Test>>,
-    /// Only these element types
+    /// Measure only these element types
     #[arg(long, value_enum, value_delimiter = ',', value_name = "TYPES")]
     pub types: Option<Vec<Element>>,
     /// Buffer sizes of the flood (default: 1K,8K,64K,1M)
     #[arg(long, value_parser = parse_size, value_delimiter = ',', value_name = "SIZES")]
     pub sizes: Option<Vec<u64>>,
-    /// User bytes of each flood (default: depends on the size)
+    /// Bytes of elements in each flood (default: depends on the buffer size)
     #[arg(long, value_parser = parse_bytes, value_name = "BYTES")]
     pub total: Option<u64>,
-    /// Calls of each of the other tests (default: depends on the test)
+    /// Number of calls in each other test (default: depends on the test)
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pub n: Option<u32>,
-    /// Calls outstanding at a time in pipeline
+    /// Number of outstanding calls (pipeline)
     #[arg(long, value_name = "CALLS", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub depth: u32,
-    /// Print a second table: processor time of client and server, per GB or per call
+    /// Also print a table of the processor time of client and server, per GB or per call
     #[arg(long)]
     pub processor: bool,
 }
 
-/// Measures the selected peers of `built_in` and all others, and prints the table on stdout. Returns the exit
-/// code, which is success only if every measurement succeeded.
-pub fn run(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
+/// Measures the selected peers, and prints the table. The exit code is success if all measurements succeeded.
+pub fn run(args: &RunArgs, built_in: &[BuiltInPeer]) -> anyhow::Result<ExitCode> {
     ensure!(
         args.common.out.is_none(),
-        "--out is for the results of --all; use --json FILE for the results of the table"
+        "--out requires --all: use --json FILE to store the results of the table"
     );
-    ensure!(!args.common.dry_run, "--dry-run is for --all and for single experiments");
+    ensure!(!args.common.dry_run, "--dry-run requires --all, or another command such as ttcp latency");
     for test in args.tests.iter().flatten() {
         let experiment = match test {
             Test::Series => "series",
             Test::Objects | Test::Clients => "scale",
             _ => continue,
         };
-        bail!("{test} is an experiment of its own: ttcp {experiment}");
+        bail!("the test '{test}' belongs to another experiment: use ttcp {experiment}");
     }
     let peers = selected_peers(args, built_in)?;
     let cells = Cell::all(args);
-    ensure!(!cells.is_empty(), "nothing to measure: no test of --tests uses a type of --types");
-    // Created first, so that an error is not found only after the measurements.
+    ensure!(!cells.is_empty(), "nothing to measure: the table has no row for these --tests and --types");
+    // The file is created first, so that an error is found before the measurements.
     let json = args.common.json.as_deref().map(create).transpose()?;
     let repeat = args.common.repeat.unwrap_or(if args.common.quick { 3 } else { 5 });
     let mut results = Results::new(Environment::current(), repeat, peers, cells);
@@ -117,15 +117,15 @@ pub fn run(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Returns the peers in column order: the selected ones, then those of `--peer`.
-fn selected_peers(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<Vec<Peer>> {
+/// Returns the peers in the order of columns: first the selected ones, then the peers of `--peer`.
+fn selected_peers(args: &RunArgs, built_in: &[BuiltInPeer]) -> anyhow::Result<Vec<Peer>> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let mut available: Vec<Peer> = built_in.iter().map(|p| Peer::built_in(&program, p)).collect();
     let selected = args.common.peers.as_deref();
     if selected.is_some() {
         available.extend(external_peers::built_peers()?);
     }
-    external_peers::select_peers(available, args.common.extra.clone(), selected, |peer| peer)
+    external_peers::select_peers(available, args.common.extra_peers.clone(), selected, |peer| peer)
 }
 
 fn create(path: &Path) -> anyhow::Result<(File, &Path)> {
@@ -135,38 +135,37 @@ fn create(path: &Path) -> anyhow::Result<(File, &Path)> {
 
 /// Performs all rounds. Returns the distinct failures, with their peers and tests.
 fn measure_all(args: &RunArgs, results: &mut Results) -> anyhow::Result<Vec<String>> {
-    let pins = args.common.pin.then(Pins::choose).transpose()?;
+    let cores = args.common.pin.then(PinnedCores::choose).transpose()?;
     let mut children = Children::new();
     children.watch_signals().context("cannot handle signals")?;
     let dir = tempfile::Builder::new().prefix("ttcp-").tempdir().context("cannot create a directory")?;
     let (rows, columns) = (results.cells.len(), results.peers.len());
     let mut progress = Progress::new(u64::from(results.repeat) * (rows * columns) as u64);
     let start = Instant::now();
-    let mut site = Site {
+    let mut context = RunContext {
         children: &mut children,
         dir: dir.path(),
         placement: Placement::loopback(),
-        pins: pins.as_ref(),
+        cores: cores.as_ref(),
         timeout: Duration::from_secs(args.common.timeout),
-        deadline: args.common.quick.then(|| start + QUICK_LIMIT),
+        deadline: args.common.quick.then(|| start + MAX_QUICK_DURATION),
     };
     let mut failures = Vec::new();
     for round in 0..results.repeat {
-        if args.common.quick && round > 0 && start.elapsed() * (round + 1) / round > QUICK_LIMIT {
+        if args.common.quick && round > 0 && start.elapsed() * (round + 1) / round > MAX_QUICK_DURATION {
             progress.print(&format!("only {round} round(s) of {} fit into a minute", results.repeat));
             break;
         }
         for row in 0..rows {
             for position in 0..columns {
-                // Each round starts with a different peer, because the state of the machine may depend on the
-                // position in the round.
+                // Each round starts with a different peer, because its position may affect a peer's figures.
                 let column = (position + round as usize) % columns;
                 let (Some(cell), Some(peer)) = (results.cells.get(row), results.peers.get(column)) else {
                     continue;
                 };
-                let what = format!("round {}/{} {} {}", round + 1, results.repeat, peer.name, cell.name);
-                progress.begin(&what);
-                let result = peer.measure(&cell.cell, &mut site);
+                let title = format!("round {}/{} {} {}", round + 1, results.repeat, peer.name, cell.name);
+                progress.begin(&title);
+                let result = peer.measure(&cell.cell, &mut context);
                 let outcome = match &result {
                     Ok(sample) => format!("{} {}", format_figure(Some(sample.figure)), cell.unit.name()),
                     Err(Failure::Interrupted) => {
@@ -184,7 +183,7 @@ fn measure_all(args: &RunArgs, results: &mut Results) -> anyhow::Result<Vec<Stri
                     }
                 };
                 results.add(row, column, result);
-                progress.end(&what, &outcome);
+                progress.end(&title, &outcome);
             }
         }
         results.rounds = round + 1;
@@ -200,8 +199,10 @@ mod tests {
 
     fn names(line: &str) -> anyhow::Result<Vec<String>> {
         let words = line.split('|').filter(|w| !w.is_empty());
-        let built_in =
-            [BuiltIn::new("raw", "raw-server", "raw-client"), BuiltIn::new("zorb", "server", "client")];
+        let built_in = [
+            BuiltInPeer::new("raw", "raw-server", "raw-client"),
+            BuiltInPeer::new("zorb", "server", "client"),
+        ];
         let peers = selected_peers(&parse_options(words)?, &built_in)?;
         Ok(peers.into_iter().map(|p| p.name).collect())
     }

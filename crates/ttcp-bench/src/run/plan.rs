@@ -16,45 +16,45 @@ const ELEMENTS: [Element; 7] = [
     Element::Struct,
     Element::Zstruct,
 ];
-const SIZES: [u64; 4] = [1 << 10, 8 << 10, 64 << 10, 1 << 20];
+const BUFFER_BYTES: [u64; 4] = [1 << 10, 8 << 10, 64 << 10, 1 << 20];
 /// The payloads of echo, as type and size in bytes: 64 KiB of `octet`s, and 1,000 structs.
 const ECHO_PAYLOADS: [(Element, u64); 3] =
     [(Element::Octet, 65_536), (Element::Struct, 24_000), (Element::Zstruct, 24_000)];
 const TESTS: [Test; 5] = [Test::Ping, Test::Demux, Test::Echo, Test::Pipeline, Test::Ttcp];
 
-/// A test with its options, performed with every peer.
+/// A test with its options. It is performed with every peer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Cell {
     pub(crate) test: Test,
-    /// Element type (ttcp, echo).
+    /// The element type (ttcp, echo).
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub(crate) element: Option<Element>,
-    /// User bytes of one buffer (ttcp, echo).
+    /// The bytes of elements in one buffer (ttcp, echo).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) size: Option<u64>,
-    /// User bytes of the whole flood (ttcp).
+    /// The bytes of elements in the whole flood (ttcp).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) total: Option<u64>,
-    /// Calls (all but ttcp).
+    /// The number of calls (all tests except ttcp).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) n: Option<u32>,
-    /// Calls outstanding (pipeline).
+    /// The number of outstanding calls (pipeline).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) depth: Option<u32>,
     /// Whether peers that have the option `--batch` use it (pipeline).
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) batch: bool,
+    #[serde(rename = "batch", skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) uses_batch: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) enum Unit {
-    /// 10^9 user bits per second.
+    /// 10^9 bits of elements per second.
     #[serde(rename = "Gbit/s")]
     GbitPerSecond,
     /// Thousand calls per second.
     #[serde(rename = "kcalls/s")]
     KilocallsPerSecond,
-    /// Microseconds (the median of all calls).
+    /// Microseconds: the median time of a call.
     #[serde(rename = "us")]
     Microseconds,
 }
@@ -75,12 +75,12 @@ impl Unit {
 
 impl Cell {
     pub(crate) fn new(test: Test) -> Cell {
-        Cell { test, element: None, size: None, total: None, n: None, depth: None, batch: false }
+        Cell { test, element: None, size: None, total: None, n: None, depth: None, uses_batch: false }
     }
 
     pub(crate) fn all(args: &RunArgs) -> Vec<Cell> {
         let types = args.types.as_deref().unwrap_or(&ELEMENTS);
-        let sizes = args.sizes.as_deref().unwrap_or(&SIZES);
+        let sizes = args.sizes.as_deref().unwrap_or(&BUFFER_BYTES);
         let mut cells = Vec::new();
         let is_selected = |test: &Test| args.tests.as_ref().is_none_or(|selected| selected.contains(test));
         for test in TESTS.into_iter().filter(is_selected) {
@@ -93,9 +93,9 @@ impl Cell {
                         ..Cell::calls(test, args)
                     },
                 )),
-                Test::Pipeline => cells.extend([false, true].map(|batch| Cell {
+                Test::Pipeline => cells.extend([false, true].map(|uses_batch| Cell {
                     depth: Some(args.depth),
-                    batch,
+                    uses_batch,
                     ..Cell::calls(test, args)
                 })),
                 Test::Ttcp => {
@@ -103,15 +103,14 @@ impl Cell {
                         cells.extend(sizes.iter().map(|&size| Cell::flood(element, size, args)));
                     }
                 }
-                // These tests belong to experiments of their own.
+                // These tests belong to other experiments.
                 Test::Last | Test::Objects | Test::Clients | Test::Series => {}
             }
         }
         cells
     }
 
-    /// Returns how many GB (of 10^9 bytes) or millions of calls a client sends, including the warm-up of a
-    /// tenth.
+    /// Returns how many GB (10^9 bytes) a client sends, or million calls it makes, including the warm-up.
     pub(crate) fn work(&self) -> f64 {
         let counted = match (self.total, self.n) {
             (Some(total), _) => total as f64 / 1e9,
@@ -134,7 +133,7 @@ impl Cell {
     }
 
     fn flood(element: Element, size: u64, args: &RunArgs) -> Cell {
-        // Long enough that the TCP windows reach their full size and the clock's resolution is negligible.
+        // A flood must be long enough for full TCP windows and a negligible resolution of the clock.
         let (full, quick) = match size {
             0..4_096 => (64 << 20, 16 << 20),
             4_096..32_768 => (256 << 20, 32 << 20),
@@ -144,7 +143,7 @@ impl Cell {
         Cell { element: Some(element), size: Some(size), total: Some(total), ..Cell::new(Test::Ttcp) }
     }
 
-    /// Returns the same cell for a peer that supports only plain structs.
+    /// Returns the cell with plain structs instead of structs in their memory representation.
     pub(crate) fn with_plain_structs(&self) -> Cell {
         let plain = |element| if element == Element::Zstruct { Element::Struct } else { element };
         Cell { element: self.element.map(plain), ..self.clone() }
@@ -172,7 +171,7 @@ impl Cell {
             self.element.map(|e| e.to_string()),
             self.size.map(format_bytes),
             self.depth.map(|d| d.to_string()),
-            self.batch.then(|| "batch".to_owned()),
+            self.uses_batch.then(|| "batch".to_owned()),
         ]
         .into_iter()
         .flatten()

@@ -1,4 +1,4 @@
-//! The results of a run, as a table and as JSON: samples, medians and ratios.
+//! The results of `ttcp run` as a table and as JSON: samples, medians and ratios.
 
 use serde::Serialize;
 
@@ -16,14 +16,16 @@ pub(crate) const BASELINE: &str = "raw";
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Results {
-    /// Version of this format.
+    /// The version of this JSON format.
     pub(crate) format: u32,
     pub(crate) environment: Environment,
+    /// The number of planned rounds.
     pub(crate) repeat: u32,
+    /// The number of complete rounds.
     pub(crate) rounds: u32,
     pub(crate) interrupted: bool,
     pub(crate) peers: Vec<Peer>,
-    /// The results, in table order.
+    /// The rows of the table, in its order.
     pub(crate) cells: Vec<Row>,
 }
 
@@ -34,22 +36,23 @@ pub(crate) struct Row {
     pub(crate) cell: Cell,
     pub(crate) unit: Unit,
     pub(crate) more_is_better: bool,
-    /// One entry for each peer, in the order of [`Results::peers`].
+    /// The results of each peer, in the order of [`Results::peers`].
     pub(crate) results: Vec<Entry>,
 }
 
+/// The results of one peer in one row.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Entry {
     pub(crate) peer: String,
     pub(crate) median: Option<f64>,
     pub(crate) min: Option<f64>,
     pub(crate) max: Option<f64>,
-    /// Median of the ratios to the baseline's figure of the same round, because figures that are measured
-    /// close to each other are comparable. More than 1 is better for throughput, less than 1 for latency.
+    /// Median of the ratios to the baseline's figures in the same rounds. Figures are comparable only if they
+    /// are measured soon after each other. More than 1 is better for throughput, less than 1 for latency.
     pub(crate) ratio: Option<f64>,
-    /// Median of the processor time of server and client together: seconds per GB, or microseconds per call.
+    /// Median processor time of server and client together, in seconds per GB or microseconds per call.
     pub(crate) processor: Option<f64>,
-    /// Medians of the processor times of client and server, in the same unit.
+    /// Medians of the processor times of client and server, in the unit of `processor`.
     pub(crate) sides: Option<[f64; 2]>,
     pub(crate) samples: Vec<Sample>,
     /// The round of each sample.
@@ -128,11 +131,11 @@ impl Results {
     }
 
     pub(crate) const PROCESSOR_LEGEND: &'static str = "Medians of the processor time in user and kernel mode, per GB \
-         (10^9 bytes) of user data or per call: of both sides together (client + server). The times include the start of the client and the warm-up.";
+         (10^9 bytes) of elements or per call: both sides together, and (client + server). The times include the start of the client and the warm-up.";
 
     pub(crate) fn legend(&self) -> String {
         format!(
-            "Medians of {} interleaved round(s). A ratio is the median of the ratios within each round. ttcp: user bits that were sent, decoded and \
+            "Medians of {} interleaved round(s). A ratio is the median of the ratios within each round. ttcp: bits of elements that were sent, decoded and \
              confirmed (more is better); pipeline: calls (more is better); ping, demux, echo: median time of a call (less is better).",
             self.rounds
         )
@@ -157,7 +160,7 @@ impl Entry {
         self.rounds.iter().copied().zip(self.samples.iter().map(|s| s.figure))
     }
 
-    /// Returns the median of the ratios to the baseline's figure in the same round.
+    /// Returns the median of the ratios to the baseline's figures in the same rounds.
     fn ratio_to(&self, baseline: &[(usize, f64)]) -> Option<f64> {
         let base = |round| baseline.iter().find(|(other, _)| *other == round).map(|(_, figure)| figure);
         let ratios = self.figures().filter_map(|(round, figure)| base(round).map(|base| figure / base));
@@ -174,7 +177,7 @@ impl Entry {
         }
     }
 
-    /// Formats the median and the range of the figures. `!` marks that other measurements failed.
+    /// Formats the median and the range of the figures. `!` means that some measurements failed.
     fn format_median_and_range(&self) -> [String; 2] {
         match (self.median, self.min, self.max) {
             (Some(median), Some(min), Some(max)) => {
@@ -222,7 +225,7 @@ mod tests {
             r.add(0, 1, sample(zorb));
         }
         r.add(1, 0, sample(44.0));
-        r.add(1, 1, Err(Failure::NoTime));
+        r.add(1, 1, Err(Failure::RunTimeout));
         let table = r.table();
         let lines: Vec<Vec<_>> = table.lines().map(|l| l.split('|').map(str::trim).collect()).collect();
         assert_eq!(lines[0][1..8], ["test", "unit", "raw", "min-max", "zorb", "min-max", "zorb / raw"]);
@@ -236,7 +239,7 @@ mod tests {
         let mut r = results();
         for (raw, zorb) in [(20.0, Some(24.0)), (10.0, None), (40.0, Some(52.0)), (50.0, Some(70.0))] {
             r.add(0, 0, sample(raw));
-            r.add(0, 1, zorb.map_or(Err(Failure::NoTime), sample));
+            r.add(0, 1, zorb.map_or(Err(Failure::RunTimeout), sample));
         }
         assert_eq!(
             r.cells[0].results[1].ratio,
@@ -262,7 +265,7 @@ mod tests {
     fn a_partly_failed_cell_keeps_its_figures_and_is_marked() {
         let mut r = results();
         r.add(0, 1, sample(24.0));
-        r.add(0, 1, Err(Failure::NoTime));
+        r.add(0, 1, Err(Failure::RunTimeout));
         let table = r.table();
         assert!(table.contains("24.0 !") && table.contains("24.0-24.0"), "{table}");
     }

@@ -1,14 +1,16 @@
-//! A server's record of received messages.
+//! The record that the server of the test `series` keeps of received messages.
 
 use serde::Serialize;
 
-/// Maximum number of recorded messages; clients send fewer.
-const MAX_RECORDED: usize = 1 << 16;
+/// Maximum number of recorded messages. The clients of the test send fewer.
+const MAX_RECORDED_MESSAGES: usize = 1 << 16;
 
+/// A received message. Times are in nanoseconds, on the clock that client and server share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Arrival {
+    /// When the client began to send the message. The message contains this time.
     pub(crate) sent: u64,
-    /// When the server had received and decoded it.
+    /// When the server had decoded the message.
     pub(crate) arrived: u64,
     pub(crate) number: u32,
 }
@@ -16,19 +18,19 @@ pub(crate) struct Arrival {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Arrivals {
     pub(crate) all: Vec<Arrival>,
+    /// Number of messages with wrong contents.
     pub(crate) wrong_count: u32,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct ArrivalLog {
-    /// Number of elements that each message must have; 0: contents are not checked.
+    /// Number of elements that each message must have. If it is 0, contents are not checked.
     elements: u32,
     arrivals: Arrivals,
 }
 
 impl ArrivalLog {
-    /// Discards the record. From now on, messages must have `elements` elements of the pattern (0: any
-    /// contents).
+    /// Discards the recorded messages. Further ones must have `elements` elements, unless it is 0.
     pub(crate) fn begin(&mut self, elements: u32) {
         self.elements = elements;
         self.arrivals.wrong_count = 0;
@@ -37,13 +39,13 @@ impl ArrivalLog {
         self.arrivals.all.reserve(crate::work::MAX_MESSAGES as usize);
     }
 
-    /// Records a message. `is_right` gets the number of elements, and returns whether the message consists of
-    /// that many elements of the pattern.
-    pub(crate) fn record(&mut self, arrival: Arrival, is_right: impl FnOnce(usize) -> bool) {
-        if self.arrivals.all.len() < MAX_RECORDED {
+    /// Records a message. `has_elements` gets a number of elements, and returns whether the message consists
+    /// of that many elements of the test pattern.
+    pub(crate) fn record(&mut self, arrival: Arrival, has_elements: impl FnOnce(usize) -> bool) {
+        if self.arrivals.all.len() < MAX_RECORDED_MESSAGES {
             self.arrivals.all.push(arrival);
         }
-        if self.elements > 0 && !is_right(self.elements as usize) {
+        if self.elements > 0 && !has_elements(self.elements as usize) {
             self.arrivals.wrong_count += 1;
         }
     }

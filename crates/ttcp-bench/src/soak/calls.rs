@@ -1,4 +1,4 @@
-//! The calls of a client: calls of all kinds, whose results are checked.
+//! The calls of a client. They are of all kinds, and their results are checked.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,15 +16,16 @@ use super::contract::{
 };
 use super::record_file::{Id, Outcome, Record};
 
-/// Time after its deadline at which a call counts as hung.
+/// Time after the deadline of a call at which it counts as hung.
 const HUNG_AFTER: Duration = Duration::from_secs(20);
-const PAUSE: Duration = Duration::from_millis(5);
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(5);
 
 pub(super) struct Caller {
     pub(super) shared: Arc<SharedState>,
     pub(super) rng: Rng,
 }
 
+/// The kinds of calls, with their relative frequencies.
 pub(super) const KINDS: [(&str, u32); 19] = [
     ("ping", 12),
     ("octets", 10),
@@ -47,16 +48,18 @@ pub(super) const KINDS: [(&str, u32); 19] = [
     (NEW_CONNECTION, 1),
 ];
 
-/// The replacement of an ORB and its connection. It is not a call.
+/// An entry that is no call: the client replaces an ORB and its connection.
 const NEW_CONNECTION: &str = "new connection";
 
-/// Returns whether both sides record calls of that kind.
+/// Returns whether client and server record this kind of calls.
 pub(super) fn is_recorded(kind: &str) -> bool {
     kind != NEW_CONNECTION
 }
 
+/// How long a caller waits for the result of a call.
 #[derive(Debug, Clone, Copy)]
 enum WaitMode {
+    /// Until the ORB's timeout, which applies to all calls. The call must be answered before.
     Unlimited,
     Deadline(Duration),
     /// The caller drops the call after this time.
@@ -67,6 +70,7 @@ enum WaitMode {
 struct CallParams {
     orb: Arc<ClientOrb>,
     wait: WaitMode,
+    /// An index in [`KINDS`].
     kind: u8,
 }
 
@@ -90,16 +94,16 @@ impl From<DynamicException> for Failure {
     }
 }
 
-pub(super) async fn call_until_quiet(mut caller: Caller) {
-    while !caller.shared.is_ending() {
+pub(super) async fn call_until_stopped(mut caller: Caller) {
+    while !caller.shared.is_stopped() {
         if caller.call().await.is_none() {
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(PAUSE_AFTER_FAILURE).await;
         }
     }
 }
 
 impl Caller {
-    /// Makes one call, or several that belong together; `None` if a call failed.
+    /// Makes one call, or several that belong together. Returns `None` if a call failed.
     async fn call(&mut self) -> Option<()> {
         let kind = self.random_kind();
         let wait = match self.rng.u32(..20) {
@@ -113,21 +117,21 @@ impl Caller {
         let (name, _) = KINDS.get(kind)?;
         match *name {
             "ping" => self.ping(&params).await,
-            "octets" => self.octets(&params, 16).await,
-            "bulk" => self.octets(&params, 21).await,
-            "typed" => self.typed(&params).await,
+            "octets" => self.echo_octets(&params, 16).await,
+            "bulk" => self.echo_octets(&params, 21).await,
+            "typed" => self.echo_typed_value(&params).await,
             "flood" => self.flood(&params).await,
-            "consume" | "deposit" | "stream of items" => self.stream(&params, name).await,
-            "produce" => self.produce(&params).await,
-            "user exception" => self.refuse(&params).await,
-            "system exception" => self.fail(&params).await,
-            "nap" => self.nap(&params).await,
-            "collocated" => self.inward(&params).await,
-            "deferred" => self.deferred(&params).await,
-            "handler" => self.handler(&params).await,
-            "by name" => self.by_name(&params).await,
-            "served by name" => self.served_by_name(&params).await,
-            "made object" => self.created_object(&params).await,
+            "consume" | "deposit" | "stream of items" => self.send_stream(&params, name).await,
+            "produce" => self.receive_stream(&params).await,
+            "user exception" => self.raise_user_exception(&params).await,
+            "system exception" => self.raise_system_exception(&params).await,
+            "nap" => self.call_slow_operation(&params).await,
+            "collocated" => self.call_collocated(&params).await,
+            "deferred" => self.call_deferred(&params).await,
+            "handler" => self.call_with_handler(&params).await,
+            "by name" => self.call_by_name(&params).await,
+            "served by name" => self.call_dynamic_servant(&params).await,
+            "made object" => self.create_and_end_object(&params).await,
             _ => self.replace_orb(index).await,
         }
     }
@@ -144,14 +148,13 @@ impl Caller {
         0
     }
 
-    /// Returns a random length below `2^max_bits`. All numbers of bits are equally frequent, so that most
-    /// lengths are short.
+    /// Returns a random length. All numbers of bits up to `max_bits` are equally likely, so most are short.
     fn random_len(&mut self, max_bits: u32) -> usize {
         let bits = self.rng.u32(..=max_bits);
         self.rng.usize(..1 << bits)
     }
 
-    /// Returns a reference to one of the objects. References differ in how the server finds the object.
+    /// Returns a reference to one of the objects. The references differ in how the server finds the object.
     async fn target(&mut self, params: &CallParams) -> Option<TargetRef> {
         let number = self.rng.usize(..OBJECT_COUNT);
         let name = match self.rng.u32(..20) {
@@ -174,7 +177,7 @@ impl Caller {
         let reference: R = match orb.resolve_unchecked(text).await {
             Ok(reference) => reference,
             Err(error) => {
-                self.shared.violation(format!("{text} cannot be resolved: {error}"));
+                self.shared.add_violation(format!("{text} cannot be resolved: {error}"));
                 return None;
             }
         };
@@ -192,10 +195,11 @@ impl Caller {
             .map_or(0, |index| index as u8 + 1);
         let record = Record { id, outcome, kind: params.kind, must_be_answered, exception };
         if let Err(error) = self.shared.records.append_record(record) {
-            self.shared.violation(format!("cannot write the record file: {error}"));
+            self.shared.add_violation(format!("cannot write the record file: {error}"));
         }
     }
 
+    /// Performs a call, and records its start and its outcome. Returns the result, if it is not an exception.
     async fn perform<T, E: Into<Failure>>(
         &self,
         params: &CallParams,
@@ -229,25 +233,25 @@ impl Caller {
 
     fn compare<T: PartialEq>(&self, what: &str, id: Id, received: &T, expected: &T) -> Option<()> {
         if received != expected {
-            self.shared.violation(format!("call {:x}: {what}: the result is wrong", id.0));
+            self.shared.add_violation(format!("call {:x}: {what}: the result is wrong", id.0));
         }
         Some(())
     }
 
     async fn ping(&mut self, params: &CallParams) -> Option<()> {
-        let (target, id) = (self.target(params).await?, self.shared.id());
+        let (target, id) = (self.target(params).await?, self.shared.next_id());
         self.perform(params, id, target.ping(id.0)).await
     }
 
-    async fn octets(&mut self, params: &CallParams, max_bits: u32) -> Option<()> {
-        let (target, id) = (self.target(params).await?, self.shared.id());
+    async fn echo_octets(&mut self, params: &CallParams, max_bits: u32) -> Option<()> {
+        let (target, id) = (self.target(params).await?, self.shared.next_id());
         let sent = call_bytes(id.0, self.random_len(max_bits));
         let received = self.perform(params, id, target.echo_octets(id.0, sent.clone())).await?;
         self.compare("octets", id, &received, &sent)
     }
 
-    async fn typed(&mut self, params: &CallParams) -> Option<()> {
-        let (target, id) = (self.target(params).await?, self.shared.id());
+    async fn echo_typed_value(&mut self, params: &CallParams) -> Option<()> {
+        let (target, id) = (self.target(params).await?, self.shared.next_id());
         let len = self.random_len(10);
         let seed = id.0 as i32;
         macro_rules! echo {
@@ -287,22 +291,22 @@ impl Caller {
                 let any = Any::new((0..len as i32).collect::<Vec<i32>>()).ok()?;
                 echo!("any", echo_any, any, std::convert::identity)
             }
-            // GIOP 1.0 does not support wide characters: the call is rejected before it is sent.
+            // With GIOP 1.0, which has no wide characters, the ORB rejects this call before it is sent.
             _ => echo!("wide text", echo_wide, WString::from(text(len)), WString::as_wstr),
         }
     }
 
-    /// Makes oneways, and then a call that returns how many of them arrived. All must have arrived if this
-    /// call used the same connection.
+    /// Makes oneway calls, and then a call that returns how many of them arrived. All must have arrived if
+    /// this call used the same connection.
     async fn flood(&mut self, params: &CallParams) -> Option<()> {
-        // Oneways have no result that a caller could stop waiting for.
+        // A oneway has no result for which the caller could stop waiting.
         let params = CallParams { wait: WaitMode::Unlimited, ..params.clone() };
         let target: TargetRef = self.resolve_name(&params, TARGET).await?;
-        let flood = self.shared.id();
+        let flood = self.shared.next_id();
         let before = target.connection().await.ok()?;
         let mut ids = Vec::new();
         for _ in 0..self.rng.usize(1..200) {
-            let id = self.shared.id();
+            let id = self.shared.next_id();
             self.record(&params, id, Outcome::Begun, None);
             ids.push(id);
             if let Err(exception) = target.hint(id.0, flood.0).await {
@@ -323,16 +327,16 @@ impl Caller {
         }
         match hinted {
             Ok(hinted) if is_same_connection && hinted as usize != sent => {
-                let text = format!("only {hinted} of {sent} oneways arrived over an intact connection");
-                self.shared.violation(text);
+                let text = format!("{hinted} of {sent} oneways arrived over an intact connection");
+                self.shared.add_violation(text);
                 None
             }
             hinted => hinted.ok().map(drop),
         }
     }
 
-    async fn stream(&mut self, params: &CallParams, name: &str) -> Option<()> {
-        let (target, id) = (self.target(params).await?, self.shared.id());
+    async fn send_stream(&mut self, params: &CallParams, name: &str) -> Option<()> {
+        let (target, id) = (self.target(params).await?, self.shared.next_id());
         let sent = call_bytes(id.0, self.random_len(20));
         let expected = checksum(0, &sent);
         let sum = match name {
@@ -350,16 +354,16 @@ impl Caller {
         self.compare("the sum of a stream", id, &sum, &expected)
     }
 
-    async fn produce(&mut self, params: &CallParams) -> Option<()> {
-        let (target, id) = (self.target(params).await?, self.shared.id());
+    async fn receive_stream(&mut self, params: &CallParams) -> Option<()> {
+        let (target, id) = (self.target(params).await?, self.shared.next_id());
         let len = self.random_len(20);
         let call = async { target.produce(id.0, len as u32).await?.collect(len).await };
         let received = self.perform(params, id, call).await?;
         self.compare("a streamed result", id, &received, &call_bytes(id.0, len))
     }
 
-    async fn refuse(&mut self, params: &CallParams) -> Option<()> {
-        let (target, id) = (self.target(params).await?, self.shared.id());
+    async fn raise_user_exception(&mut self, params: &CallParams) -> Option<()> {
+        let (target, id) = (self.target(params).await?, self.shared.next_id());
         let call = async {
             match target.refuse(id.0).await {
                 Ok(()) => Ok(None),
@@ -371,9 +375,9 @@ impl Caller {
         self.compare("the user exception", id, &received, &Some(id.0))
     }
 
-    async fn fail(&mut self, params: &CallParams) -> Option<()> {
-        let (target, id) = (self.target(params).await?, self.shared.id());
-        // A call that panics ends with COMPLETED_MAYBE. `Deadline` permits this outcome.
+    async fn raise_system_exception(&mut self, params: &CallParams) -> Option<()> {
+        let (target, id) = (self.target(params).await?, self.shared.next_id());
+        // If the servant panics, the call ends with COMPLETED_MAYBE, which a call with a deadline may do.
         let how = self.rng.u8(..3);
         let wait = if matches!(params.wait, WaitMode::Unlimited) {
             WaitMode::Deadline(self.shared.call_timeout)
@@ -383,19 +387,19 @@ impl Caller {
         let params = CallParams { wait, ..params.clone() };
         let answered = self.perform(&params, id, target.fail(id.0, how)).await;
         if answered.is_some() {
-            self.shared.violation(format!("call {:x} should have failed, but succeeded", id.0));
+            self.shared.add_violation(format!("call {:x} should have failed, but succeeded", id.0));
         }
         Some(())
     }
 
-    async fn nap(&mut self, params: &CallParams) -> Option<()> {
-        let (target, id) = (self.target(params).await?, self.shared.id());
+    async fn call_slow_operation(&mut self, params: &CallParams) -> Option<()> {
+        let (target, id) = (self.target(params).await?, self.shared.next_id());
         let milliseconds = self.rng.u32(..20);
         self.perform(params, id, target.nap(id.0, milliseconds)).await
     }
 
-    async fn inward(&mut self, params: &CallParams) -> Option<()> {
-        let (target, id, inner) = (self.target(params).await?, self.shared.id(), self.shared.id());
+    async fn call_collocated(&mut self, params: &CallParams) -> Option<()> {
+        let (target, id, inner) = (self.target(params).await?, self.shared.next_id(), self.shared.next_id());
         self.record(params, inner, Outcome::Begun, None);
         let answered = self.perform(params, id, target.inward(id.0, inner.0)).await;
         let outcome = if answered.is_some() { Outcome::Answered } else { Outcome::Unknown };
@@ -403,9 +407,9 @@ impl Caller {
         answered
     }
 
-    async fn deferred(&mut self, params: &CallParams) -> Option<()> {
+    async fn call_deferred(&mut self, params: &CallParams) -> Option<()> {
         let target = self.target(params).await?;
-        let ids: Vec<Id> = (0..self.rng.usize(1..6)).map(|_| self.shared.id()).collect();
+        let ids: Vec<Id> = (0..self.rng.usize(1..6)).map(|_| self.shared.next_id()).collect();
         let calls: Vec<_> = ids
             .iter()
             .map(|id| {
@@ -420,17 +424,17 @@ impl Caller {
         all
     }
 
-    async fn handler(&mut self, params: &CallParams) -> Option<()> {
+    async fn call_with_handler(&mut self, params: &CallParams) -> Option<()> {
         // A call with a reply handler cannot be dropped.
         let wait = if matches!(params.wait, WaitMode::Drop(_)) { WaitMode::Unlimited } else { params.wait };
         let params = CallParams { wait, ..params.clone() };
         let slim: SlimRef = self.resolve_name(&params, SLIM).await?;
-        let id = self.shared.id();
+        let id = self.shared.next_id();
         let (handler, answer) = Handler::new();
         let call = async {
             slim.sendc_bump(&handler, id.0)?;
             drop(handler);
-            // COMPLETED_MAYBE counts as a call without an answer.
+            // A call that ends with COMPLETED_MAYBE counts as not answered.
             let dropped = || {
                 SystemException::internal()
                     .completed(CompletionStatus::Maybe)
@@ -442,8 +446,8 @@ impl Caller {
         self.compare("the reply of a handler", id, &received, &id.0.wrapping_add(1))
     }
 
-    async fn by_name(&mut self, params: &CallParams) -> Option<()> {
-        let (target, id) = (self.target(params).await?, self.shared.id());
+    async fn call_by_name(&mut self, params: &CallParams) -> Option<()> {
+        let (target, id) = (self.target(params).await?, self.shared.next_id());
         let longs = TypeCode::sequence(&TypeCode::LONG, 0);
         let sent: Vec<i32> = (0..self.random_len(8) as i32).collect();
         let request = dynamic::Request::new(&target, "echo_longs")
@@ -455,25 +459,25 @@ impl Caller {
         self.compare("a call by name", id, &answered.get::<Vec<i32>>().ok(), &Some(sent))
     }
 
-    async fn served_by_name(&mut self, params: &CallParams) -> Option<()> {
+    async fn call_dynamic_servant(&mut self, params: &CallParams) -> Option<()> {
         let slim: SlimRef = self.resolve_name(params, DYNAMIC).await?;
-        let id = self.shared.id();
+        let id = self.shared.next_id();
         let received = self.perform(params, id, slim.bump(id.0)).await?;
         self.compare("an object served by name", id, &received, &id.0.wrapping_add(1))
     }
 
-    /// Creates an object, calls it, deactivates it, and checks that another call fails.
-    async fn created_object(&mut self, params: &CallParams) -> Option<()> {
-        let (target, id) = (self.target(params).await?, self.shared.id());
+    /// Creates an object, calls it, deactivates it, and checks that a further call fails.
+    async fn create_and_end_object(&mut self, params: &CallParams) -> Option<()> {
+        let (target, id) = (self.target(params).await?, self.shared.next_id());
         let text = self.perform(params, id, target.make(id.0)).await?;
         let created: TargetRef = self.resolve(params, &text).await?;
-        let id = self.shared.id();
+        let id = self.shared.next_id();
         self.perform(params, id, created.ping(id.0)).await?;
-        let id = self.shared.id();
+        let id = self.shared.next_id();
         self.perform(params, id, created.unmake(id.0)).await?;
-        let id = self.shared.id();
+        let id = self.shared.next_id();
         if self.perform(params, id, created.ping(id.0)).await.is_some() {
-            self.shared.violation(format!("call {:x} was answered by a deactivated object", id.0));
+            self.shared.add_violation(format!("call {:x} was answered by a deactivated object", id.0));
         }
         Some(())
     }
@@ -482,7 +486,7 @@ impl Caller {
         match self.shared.replace_orb(index).await {
             Ok(Some(orb)) => self.shared.give_up(&orb, self.rng.bool()).await,
             Ok(None) => {}
-            Err(error) => self.shared.violation(format!("an ORB cannot be built: {error}")),
+            Err(error) => self.shared.add_violation(format!("an ORB cannot be built: {error}")),
         }
         Some(())
     }

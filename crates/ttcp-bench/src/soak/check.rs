@@ -1,4 +1,4 @@
-//! The consistency check of calls and executions.
+//! The consistency check of the calls that clients recorded and the executions that the server recorded.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -8,19 +8,19 @@ use zorb::SystemExceptionKind;
 use super::calls::KINDS;
 use super::record_file::{Id, Outcome, RAW_CLIENT, Record};
 
-const MAX_REPORTED: usize = 5;
+const MAX_REPORTED_PER_KIND: usize = 5;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Counts {
     /// Calls that were started, including oneways.
     pub(super) calls: u64,
-    /// Calls with a reply, a user exception or COMPLETED_YES; oneways that are known to have arrived.
+    /// Calls with a reply, a user exception or COMPLETED_YES, and oneways that are known to have arrived.
     pub(super) answered: u64,
     /// Calls that ended with COMPLETED_NO.
     pub(super) not_executed: u64,
     /// Calls that ended with COMPLETED_MAYBE.
     pub(super) maybe: u64,
-    /// Calls that their callers dropped, oneways with an unknown outcome, and calls of killed clients.
+    /// Calls that were dropped or hung, oneways with an unknown outcome, and pending calls of killed clients.
     pub(super) unknown: u64,
     pub(super) executions: u64,
 }
@@ -36,16 +36,16 @@ impl Counts {
     }
 }
 
-pub(super) struct Round<'r> {
+pub(super) struct RoundRecords<'r> {
     pub(super) records: &'r [Record],
     pub(super) executions: &'r [Id],
-    pub(super) killed: &'r BTreeSet<u16>,
-    /// Whether no server was killed or suspended. Then each call must be answered if the caller awaits it.
-    pub(super) is_calm: bool,
+    pub(super) killed_clients: &'r BTreeSet<u16>,
+    /// Whether calls whose callers wait must be answered, because no server was killed or suspended.
+    pub(super) requires_answers: bool,
 }
 
-/// Compares the records of both sides. Returns the counts, the counts by kind, and the violations.
-pub(super) fn check(round: &Round<'_>) -> (Counts, BTreeMap<&'static str, Counts>, Vec<String>) {
+/// Compares the records of clients and server. Returns the counts, the counts by kind, and the violations.
+pub(super) fn check(round: &RoundRecords<'_>) -> (Counts, BTreeMap<&'static str, Counts>, Vec<String>) {
     let mut executed: HashMap<Id, u32> = HashMap::new();
     for id in round.executions {
         *executed.entry(*id).or_default() += 1;
@@ -56,7 +56,7 @@ pub(super) fn check(round: &Round<'_>) -> (Counts, BTreeMap<&'static str, Counts
         match calls.get(&record.id) {
             Some(known) if record.outcome == Outcome::Begun && known.outcome == Outcome::Begun => {}
             Some(known) if known.outcome != Outcome::Begun => {
-                violations.add("ended twice", || describe(record, "the caller got two outcomes"));
+                violations.add("ended twice", || describe(record, "the caller recorded two outcomes"));
             }
             _ => {
                 calls.insert(record.id, *record);
@@ -66,7 +66,7 @@ pub(super) fn check(round: &Round<'_>) -> (Counts, BTreeMap<&'static str, Counts
     let mut by_kind: BTreeMap<&'static str, Counts> = BTreeMap::new();
     for record in calls.values() {
         let times = executed.get(&record.id).copied().unwrap_or_default();
-        let counts = by_kind.entry(kind(record)).or_default();
+        let counts = by_kind.entry(kind_name(record)).or_default();
         counts.calls += 1;
         counts.executions += u64::from(times);
         *match record.outcome {
@@ -77,16 +77,16 @@ pub(super) fn check(round: &Round<'_>) -> (Counts, BTreeMap<&'static str, Counts
         } += 1;
         let allowed = record.outcome.executions();
         if !allowed.contains(&times) {
-            let text = format!("{:?} and executed {times} times", record.outcome);
+            let text = format!("its outcome is {:?}, but it was executed {times} times", record.outcome);
             violations.add(&text, || describe(record, &text));
         }
         if record.outcome == Outcome::Hung {
             violations.add("hung", || describe(record, "it had not ended long after its deadline"));
         }
-        if record.outcome == Outcome::Begun && !round.killed.contains(&record.id.client()) {
-            violations.add("no outcome", || describe(record, "the caller got no outcome"));
+        if record.outcome == Outcome::Begun && !round.killed_clients.contains(&record.id.client()) {
+            violations.add("no outcome", || describe(record, "the caller recorded no outcome"));
         }
-        if record.outcome == Outcome::Maybe && record.must_be_answered && round.is_calm {
+        if record.outcome == Outcome::Maybe && record.must_be_answered && round.requires_answers {
             violations.add("not answered", || {
                 describe(record, "it was not answered, although no server was killed or suspended")
             });
@@ -108,7 +108,7 @@ pub(super) fn check(round: &Round<'_>) -> (Counts, BTreeMap<&'static str, Counts
     (all, by_kind, violations.into_texts())
 }
 
-fn kind(record: &Record) -> &'static str {
+fn kind_name(record: &Record) -> &'static str {
     KINDS.get(usize::from(record.kind)).map_or("unknown", |(name, _)| name)
 }
 
@@ -117,10 +117,10 @@ fn describe(record: &Record, what: &str) -> String {
     let exception = exception
         .and_then(|index| SystemExceptionKind::ALL.get(index))
         .map_or_else(String::new, |kind| format!(" ({kind:?})"));
-    format!("call {:x}, {}{exception}: {what}", record.id.0, kind(record))
+    format!("call {:x}, {}{exception}: {what}", record.id.0, kind_name(record))
 }
 
-/// Violations by kind: the number of each kind, and the texts of a limited number of them.
+/// The violations of each kind: their number, and the texts of the first ones.
 #[derive(Default)]
 struct Violations(BTreeMap<String, (usize, Vec<String>)>);
 
@@ -128,7 +128,7 @@ impl Violations {
     fn add(&mut self, kind: &str, text: impl FnOnce() -> String) {
         let (times, texts) = self.0.entry(kind.to_owned()).or_default();
         *times += 1;
-        if texts.len() < MAX_REPORTED {
+        if texts.len() < MAX_REPORTED_PER_KIND {
             texts.push(text());
         }
     }
@@ -154,9 +154,14 @@ mod tests {
         Record { id: Id::new(1, 0), outcome, kind: 0, must_be_answered, exception: 0 }
     }
 
-    fn violations(records: &[Record], executions: &[Id], killed: &[u16], is_calm: bool) -> Vec<String> {
+    fn violations(
+        records: &[Record],
+        executions: &[Id],
+        killed: &[u16],
+        requires_answers: bool,
+    ) -> Vec<String> {
         let killed = killed.iter().copied().collect();
-        check(&Round { records, executions, killed: &killed, is_calm }).2
+        check(&RoundRecords { records, executions, killed_clients: &killed, requires_answers }).2
     }
 
     #[test]

@@ -38,24 +38,24 @@ pub struct SoakClientArgs {
     /// Seed of the random choices
     #[arg(long)]
     pub seed: u64,
-    /// Timeout of calls, seconds
-    #[arg(long = "patience")]
+    /// Timeout of calls, in seconds
+    #[arg(long = "timeout")]
     pub call_timeout: u64,
     /// File in which calls and their outcomes are recorded
-    #[arg(long = "notes")]
+    #[arg(long = "records")]
     pub record_file: PathBuf,
-    /// Only calls of these kinds (default: all)
+    /// Make only calls of these kinds (default: all)
     #[arg(long)]
-    pub only: Vec<String>,
-    /// The server's report READY: names and references
+    pub calls: Vec<String>,
+    /// The names and references of the server's objects, as JSON
     #[arg(long)]
     pub references: String,
 }
 
-/// The report of a client that has ended all calls.
+/// The report QUIET of a client that has ended all calls.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct ClientReport {
-    /// Wrong results, and other violations.
+    /// Descriptions of wrong results and of other violations.
     pub(super) violations: Vec<String>,
     /// Number of ORBs that the client created, each with a connection of its own.
     pub(super) orbs: u64,
@@ -65,7 +65,7 @@ pub(super) struct ClientReport {
     pub(super) cancels: u64,
 }
 
-/// Makes calls when ordered, until stdin is closed.
+/// Follows the orders on stdin. Returns at the order `end`; the process exits when stdin is closed.
 pub fn soak_client(args: &SoakClientArgs) -> anyhow::Result<()> {
     let orders = receive_orders()?;
     super::runtime(args.transport)?.block_on(async { tokio::spawn(serve(args.clone(), orders)).await? })
@@ -76,16 +76,16 @@ async fn serve(args: SoakClientArgs, mut orders: mpsc::UnboundedReceiver<Order>)
         serde_json::from_str(&args.references).context("--references is not valid JSON")?;
     let shared = Arc::new(SharedState {
         number: args.number,
-        next: AtomicU32::new(0),
+        next_call_index: AtomicU32::new(0),
         records: RecordFile::open(&args.record_file)?,
         call_timeout: Duration::from_secs(args.call_timeout),
         frequencies: calls::KINDS
-            .map(|(kind, frequency)| if is_selected(&args.only, kind) { frequency } else { 0 }),
+            .map(|(kind, frequency)| if is_selected(&args.calls, kind) { frequency } else { 0 }),
         references: references.into_iter().collect(),
         transport: args.transport,
         orbs: std::array::from_fn(|_| Mutex::default()),
         report: Mutex::default(),
-        is_ending: AtomicBool::new(false),
+        is_stopped: AtomicBool::new(false),
         fallbacks: AtomicU64::new(0),
     });
     let mut seeds = Rng::with_seed(args.seed);
@@ -93,20 +93,20 @@ async fn serve(args: SoakClientArgs, mut orders: mpsc::UnboundedReceiver<Order>)
     while let Some(order) = orders.recv().await {
         match order {
             Order::Go => {
-                shared.is_ending.store(false, Ordering::Relaxed);
+                shared.is_stopped.store(false, Ordering::Relaxed);
                 for index in 0..ORB_COUNT {
                     shared.replace_orb(index).await?;
                 }
                 for _ in 0..CALLER_COUNT {
                     let caller = Caller { shared: Arc::clone(&shared), rng: Rng::with_seed(seeds.u64(..)) };
-                    callers.spawn(calls::call_until_quiet(caller));
+                    callers.spawn(calls::call_until_stopped(caller));
                 }
             }
             Order::Quiet => {
-                shared.is_ending.store(true, Ordering::Relaxed);
+                shared.is_stopped.store(true, Ordering::Relaxed);
                 while let Some(result) = callers.join_next().await {
                     if let Err(error) = result {
-                        shared.violation(format!("a task that makes calls failed: {error}"));
+                        shared.add_violation(format!("a task that makes calls failed: {error}"));
                     }
                 }
                 for index in 0..ORB_COUNT {
@@ -126,17 +126,18 @@ async fn serve(args: SoakClientArgs, mut orders: mpsc::UnboundedReceiver<Order>)
     Ok(())
 }
 
-/// Returns whether the option `--only` selects this kind of calls.
-pub(super) fn is_selected(only: &[String], kind: &str) -> bool {
-    only.is_empty() || only.iter().any(|selected| selected == kind)
+/// Returns whether the kinds of the option `--calls` include this kind.
+pub(super) fn is_selected(selected: &[String], kind: &str) -> bool {
+    selected.is_empty() || selected.iter().any(|name| name == kind)
 }
 
 /// Number of ORBs of a client, which have different configurations.
 pub(super) const ORB_COUNT: usize = 4;
 
+/// The state that all tasks of a client share.
 pub(super) struct SharedState {
     number: u16,
-    next: AtomicU32,
+    next_call_index: AtomicU32,
     pub(super) records: RecordFile,
     /// The time within which the server must answer a call.
     pub(super) call_timeout: Duration,
@@ -146,7 +147,9 @@ pub(super) struct SharedState {
     transport: Transport,
     orbs: [Mutex<Option<Arc<ClientOrb>>>; ORB_COUNT],
     report: Mutex<ClientReport>,
-    is_ending: AtomicBool,
+    /// Whether no further calls may be made.
+    is_stopped: AtomicBool,
+    /// Number of connections that used epoll, because io_uring was not available.
     fallbacks: AtomicU64,
 }
 
@@ -161,33 +164,32 @@ impl ClientOrb {
         self.orb.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns whether the client gave the ORB up. Then calls need not be answered.
+    /// Returns whether the client gave the ORB up. If so, calls need not be answered.
     pub(super) fn is_given_up(&self) -> bool {
         self.is_given_up.load(Ordering::SeqCst)
     }
 
     /// Marks the ORB as given up. The first call returns the ORB.
-    fn take(&self) -> Option<Orb> {
+    fn mark_given_up(&self) -> Option<Orb> {
         self.is_given_up.store(true, Ordering::SeqCst);
         self.orb.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
 impl SharedState {
-    pub(super) fn id(&self) -> Id {
-        Id::new(self.number, self.next.fetch_add(1, Ordering::Relaxed))
+    pub(super) fn next_id(&self) -> Id {
+        Id::new(self.number, self.next_call_index.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Returns whether no further calls may be made.
-    pub(super) fn is_ending(&self) -> bool {
-        self.is_ending.load(Ordering::Relaxed)
+    pub(super) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
     }
 
     pub(super) fn reference(&self, name: &str) -> Option<&str> {
         self.references.get(name).map(String::as_str)
     }
 
-    pub(super) fn violation(&self, text: String) {
+    pub(super) fn add_violation(&self, text: String) {
         let mut report = self.report();
         if report.violations.len() < MAX_VIOLATIONS {
             report.violations.push(text);
@@ -217,14 +219,14 @@ impl SharedState {
         Ok(slot.lock().unwrap_or_else(PoisonError::into_inner).replace(orb))
     }
 
-    /// Gives an ORB up, by an orderly shutdown or by dropping it, which aborts its calls.
+    /// Gives an ORB up. If `is_orderly` is set, shuts it down. If not, drops it, which aborts its calls.
     pub(super) async fn give_up(&self, orb: &ClientOrb, is_orderly: bool) {
-        let Some(orb) = orb.take() else { return };
+        let Some(orb) = orb.mark_given_up() else { return };
         let stats = orb.stats();
         self.fallbacks.fetch_add(orb.transport_stats().fallbacks, Ordering::Relaxed);
         {
             let mut report = self.report();
-            report.strays += stats.strays;
+            report.strays += stats.stray_messages;
             report.cancels += stats.cancels_out;
         }
         if is_orderly {

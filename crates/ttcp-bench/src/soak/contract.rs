@@ -1,5 +1,4 @@
-//! The code that `idl!` generates for the soak's interfaces, and the contents of calls, which both sides can
-//! compute.
+//! The interfaces of a soak, and the contents of calls, which client and server compute in the same way.
 
 use zorb::prelude::*;
 
@@ -12,22 +11,22 @@ pub(super) use idl::soak::{
     AmiSlimHandler, Choice, Record, Refused, Shade, SlimRef, SlimServant, TargetRef, TargetServant, target,
 };
 
-/// Returns the argument or result of a call: bytes that depend on the call's id and on their position.
+/// Returns the argument or result of a call: `len` bytes that depend on the call's id and on their index.
 pub(super) fn call_bytes(id: u64, len: usize) -> Bytes {
-    (0..len).map(|position| call_byte(id, position)).collect()
+    (0..len).map(|index| call_byte(id, index)).collect()
 }
 
-fn call_byte(id: u64, position: usize) -> u8 {
-    let mixed = (position as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ id;
+fn call_byte(id: u64, index: usize) -> u8 {
+    let mixed = (index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ id;
     (mixed ^ mixed >> 29) as u8
 }
 
-/// Returns a checksum that depends on the order of the bytes.
+/// Returns a checksum that depends on the order of the bytes. `sum` is the checksum of preceding bytes, or 0.
 pub(super) fn checksum(sum: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(sum, |sum, byte| (sum.rotate_left(5) ^ u64::from(*byte)).wrapping_add(1))
 }
 
-// Names of objects. They are the object keys, and the names of references in the server's report READY.
+// The names of objects. They are object keys, and name the references in the server's report READY.
 
 /// The object that always exists.
 pub(super) const TARGET: &str = "target";
@@ -37,5 +36,5 @@ pub(super) const MOVED: &str = "moved";
 pub(super) const DYNAMIC: &str = "dynamic";
 /// The object that is called with reply handlers.
 pub(super) const SLIM: &str = "slim";
-/// Number of objects in each POA.
+/// Number of objects in each POA whose objects are activated and deactivated during the soak.
 pub(super) const OBJECT_COUNT: usize = 4;

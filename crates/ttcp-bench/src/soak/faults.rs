@@ -1,5 +1,5 @@
-//! Misbehaving peers: sockets that send garbage, truncated or corrupted messages, or huge lengths, or that do
-//! not read replies.
+//! Misbehaving peers of the server: sockets that send garbage, truncated or corrupted messages or huge
+//! lengths, that reset the connection, that do not read replies, or that send nothing.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -13,11 +13,11 @@ use fastrand::Rng;
 use super::contract::TARGET;
 use super::record_file::{Id, RAW_CLIENT};
 
-const TIMEOUT: Duration = Duration::from_millis(100);
-const PAUSE: Duration = Duration::from_millis(2);
+const SOCKET_TIMEOUT: Duration = Duration::from_millis(100);
+const PAUSE_BETWEEN_CONNECTIONS: Duration = Duration::from_millis(2);
 const THREAD_COUNT: u64 = 2;
 
-/// The kinds of misbehaviour, in the order of `RawPeers::counts` and `misbehave`.
+/// The kinds of misbehaviour. [`RawPeers`] and [`misbehave`] use their indices.
 const MISBEHAVIOURS: [&str; 7] = [
     "garbage",
     "cut messages",
@@ -30,8 +30,8 @@ const MISBEHAVIOURS: [&str; 7] = [
 
 /// Threads with misbehaving peers. Dropping this value ends the threads.
 pub(super) struct RawPeers {
-    /// Read-locked by each peer that has a connection.
-    gate: Arc<RwLock<()>>,
+    /// A lock that each peer holds for reading while it has a connection.
+    connection_lock: Arc<RwLock<()>>,
     is_ending: Arc<AtomicBool>,
     counts: Arc<[AtomicU64; MISBEHAVIOURS.len()]>,
     threads: Vec<JoinHandle<()>>,
@@ -40,30 +40,31 @@ pub(super) struct RawPeers {
 impl RawPeers {
     pub(super) fn start(address: SocketAddr, seed: u64) -> std::io::Result<RawPeers> {
         let mut peers = RawPeers {
-            gate: Arc::default(),
+            connection_lock: Arc::default(),
             is_ending: Arc::default(),
             counts: Arc::new(std::array::from_fn(|_| AtomicU64::new(0))),
             threads: Vec::new(),
         };
         let call_count = Arc::new(AtomicU64::new(0));
         for thread in 0..THREAD_COUNT {
-            let (gate, is_ending) = (Arc::clone(&peers.gate), Arc::clone(&peers.is_ending));
-            let (counts, call_count) = (Arc::clone(&peers.counts), Arc::clone(&call_count));
+            let connection_lock = Arc::clone(&peers.connection_lock);
+            let (is_ending, counts) = (Arc::clone(&peers.is_ending), Arc::clone(&peers.counts));
+            let call_count = Arc::clone(&call_count);
             let mut rng = Rng::with_seed(seed.wrapping_add(thread));
             let thread = std::thread::Builder::new().name("raw peer".into()).spawn(move || {
                 while !is_ending.load(Ordering::Relaxed) {
                     {
-                        let _guard = gate.read().unwrap_or_else(PoisonError::into_inner);
+                        let _guard = connection_lock.read().unwrap_or_else(PoisonError::into_inner);
                         let kind = rng.usize(..MISBEHAVIOURS.len());
                         let id = || Id::new(RAW_CLIENT, call_count.fetch_add(1, Ordering::Relaxed) as u32);
-                        // Errors are expected: the server may be down, or close the connection.
+                        // Errors are expected, because the server may be down or close the connection.
                         if misbehave(kind, &id, address, &mut rng).is_ok()
                             && let Some(count) = counts.get(kind)
                         {
                             count.fetch_add(1, Ordering::Relaxed);
                         }
                     }
-                    std::thread::sleep(PAUSE);
+                    std::thread::sleep(PAUSE_BETWEEN_CONNECTIONS);
                 }
             })?;
             peers.threads.push(thread);
@@ -72,12 +73,12 @@ impl RawPeers {
     }
 
     /// Waits until no peer has a connection, and prevents new connections while the guard exists.
-    pub(super) fn pause(gate: &RwLock<()>) -> RwLockWriteGuard<'_, ()> {
-        gate.write().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn pause(connection_lock: &RwLock<()>) -> RwLockWriteGuard<'_, ()> {
+        connection_lock.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn gate(&self) -> Arc<RwLock<()>> {
-        Arc::clone(&self.gate)
+    pub(super) fn connection_lock(&self) -> Arc<RwLock<()>> {
+        Arc::clone(&self.connection_lock)
     }
 
     pub(super) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
@@ -95,11 +96,11 @@ impl Drop for RawPeers {
     }
 }
 
-/// Connects to the server and misbehaves in one way: `kind` is an index in [`MISBEHAVIOURS`].
+/// Connects to the server and misbehaves in one way. `kind` is an index in [`MISBEHAVIOURS`].
 fn misbehave(kind: usize, id: &dyn Fn() -> Id, address: SocketAddr, rng: &mut Rng) -> std::io::Result<()> {
-    let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
-    stream.set_read_timeout(Some(TIMEOUT))?;
-    stream.set_write_timeout(Some(TIMEOUT))?;
+    let mut stream = TcpStream::connect_timeout(&address, SOCKET_TIMEOUT)?;
+    stream.set_read_timeout(Some(SOCKET_TIMEOUT))?;
+    stream.set_write_timeout(Some(SOCKET_TIMEOUT))?;
     let mut ping = request(TARGET, "ping", &id().0.to_be_bytes());
     match kind {
         0 => {
@@ -136,19 +137,20 @@ fn misbehave(kind: usize, id: &dyn Fn() -> Id, address: SocketAddr, rng: &mut Rn
                     break;
                 }
             }
-            std::thread::sleep(TIMEOUT);
+            std::thread::sleep(SOCKET_TIMEOUT);
             drain(&stream, rng.usize(..200))
         }
         _ => {
-            std::thread::sleep(TIMEOUT);
+            std::thread::sleep(SOCKET_TIMEOUT);
             Ok(())
         }
     }
 }
 
-fn drain(mut stream: &TcpStream, reads: usize) -> std::io::Result<()> {
+/// Reads and discards data, with at most `max_reads` system calls.
+fn drain(mut stream: &TcpStream, max_reads: usize) -> std::io::Result<()> {
     let mut buffer = [0; 4096];
-    for _ in 0..reads {
+    for _ in 0..max_reads {
         match stream.read(&mut buffer) {
             Ok(0) => break,
             Ok(_) => {}
@@ -162,21 +164,21 @@ fn drain(mut stream: &TcpStream, reads: usize) -> std::io::Result<()> {
 /// Returns a big-endian request of GIOP 1.0 with a body that is aligned to 8 bytes.
 fn request(key: &str, operation: &str, body: &[u8]) -> Vec<u8> {
     let mut message = b"GIOP\x01\x00\x00\x00".to_vec();
-    // Four bytes of the message size, which are set below, and the number of service contexts.
+    // Four bytes for the message size, which is set below, and four bytes for zero service contexts.
     message.extend([0; 8]);
-    // Request id, and `response_expected`.
+    // The request id is 1, and `response_expected` is true.
     message.extend([0, 0, 0, 1, 1, 0, 0, 0]);
-    let mut put = |bytes: &[u8], end: &[u8]| {
+    let mut put_with_length = |bytes: &[u8], end: &[u8]| {
         message.resize(message.len().next_multiple_of(4), 0);
         message.extend(((bytes.len() + end.len()) as u32).to_be_bytes());
         message.extend(bytes);
         message.extend(end);
     };
-    put(key.as_bytes(), b"");
-    put(operation.as_bytes(), b"\0");
-    // No principal.
-    put(b"", b"");
-    // Alignment counts from the start of the message.
+    put_with_length(key.as_bytes(), b"");
+    put_with_length(operation.as_bytes(), b"\0");
+    // The principal is empty.
+    put_with_length(b"", b"");
+    // The alignment is relative to the start of the message.
     let padded = message.len().next_multiple_of(8);
     message.resize(padded, 0);
     message.extend(body);

@@ -1,15 +1,15 @@
 //! `ttcp soak`: a long test with calls of all kinds between processes that are killed, suspended and
-//! restarted. It checks that nothing is lost, hung or leaked.
+//! restarted. It checks that no call is lost or hangs, and that no resource leaks.
 //!
 //! | module | contents |
 //! |---|---|
-//! | `rounds` | the rounds of a soak: traffic, faults, checks |
+//! | `rounds` | the rounds of a soak: traffic with faults, and checks |
 //! | `faults` | misbehaving peers |
 //! | `check` | the consistency check of calls and executions |
-//! | `record_file` | the ids of calls, and the files in which both sides record them |
+//! | `record_file` | the ids of calls, and the files in which clients and server record them |
 //! | `report` | the results |
 //! | `state` | the resources of a process |
-//! | `contract` | the interfaces, and the contents of calls |
+//! | `contract` | the interfaces, and the contents of calls, which client and server both know |
 //! | `server`, `servant` | the server process |
 //! | `client`, `calls` | the client processes |
 //!
@@ -39,15 +39,18 @@ pub use server::{SoakServerArgs, soak_server};
 use crate::cli::Transport;
 use crate::harness::child::{self, send_report};
 
-/// An order to a child: a line with one word.
+/// An order to a child process, which is a line with one word on its stdin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
+    /// The client makes calls.
     Go,
     /// The client ends all calls and connections, and reports QUIET.
     Quiet,
     /// The server discards what killed clients left.
     Sweep,
+    /// The process reports its resources.
     State,
+    /// The process exits.
     End,
 }
 
@@ -67,7 +70,7 @@ fn receive_orders() -> std::io::Result<mpsc::UnboundedReceiver<Order>> {
     })
 }
 
-/// Returns a tokio runtime that supports the transport without a fallback.
+/// Returns a tokio runtime on which the transport works, so that the ORB does not use another instead.
 pub(crate) fn runtime(transport: Transport) -> std::io::Result<tokio::runtime::Runtime> {
     match transport {
         Transport::Uring => tokio::runtime::Builder::new_current_thread().enable_all().build(),

@@ -1,19 +1,19 @@
-//! The files in which both sides record calls, and which still exist when a child is killed.
+//! The files in which clients and server record calls. They still exist after a child process is killed.
 //!
-//! The files have no names: `ttcp soak` opens them, and its children open the descriptors of `ttcp soak` in
+//! The files have no names. `ttcp soak` creates them, and its children open the descriptors of `ttcp soak` in
 //! `/proc`. Therefore no files remain when all processes have ended.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
-const RECORD_SIZE: usize = 16;
+const RECORD_BYTES: usize = 16;
 
-/// The client number in the calls of [`RawPeers`](super::faults::RawPeers), which do not record outcomes.
+/// The client number in the calls of [`RawPeers`](super::faults::RawPeers), whose outcomes are not recorded.
 pub(super) const RAW_CLIENT: u16 = u16::MAX;
 
-/// The id of a call: the client's number, the index among the client's calls, and a check value. The server
-/// uses the check value to detect requests that were corrupted on purpose.
+/// The id of a call. It consists of the client's number, the index of the call among the client's calls, and
+/// a check value, by which the server detects requests that were corrupted on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Id(pub(super) u64);
 
@@ -41,13 +41,13 @@ fn check_value(high: u64) -> u64 {
 pub(super) enum Outcome {
     /// The call was started. A later record has the outcome.
     Begun = 1,
-    /// A reply or a user exception: the call was executed.
+    /// The call had a reply or a user exception, or it is a oneway that is known to have arrived.
     Answered = 2,
-    /// COMPLETED_YES: the call was executed.
+    /// The call ended with COMPLETED_YES, so it was executed.
     Yes = 3,
-    /// COMPLETED_NO: the call was not executed.
+    /// The call ended with COMPLETED_NO, so it was not executed.
     No = 4,
-    /// COMPLETED_MAYBE: the call may have been executed.
+    /// The call ended with COMPLETED_MAYBE, so it may have been executed.
     Maybe = 5,
     /// The caller dropped the call, or it is a oneway with an unknown outcome.
     Unknown = 6,
@@ -76,20 +76,20 @@ impl Outcome {
     }
 }
 
+/// The start or the outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) id: Id,
     pub(super) outcome: Outcome,
     /// The index of the call's kind in [`KINDS`](super::calls::KINDS).
     pub(super) kind: u8,
-    /// Whether the client awaits the answer: it sets no short deadline, and does not give the connection up.
+    /// Whether the call must be answered: it has no short deadline, and the client does not give its ORB up.
     pub(super) must_be_answered: bool,
-    /// The system exception: its index in [`SystemExceptionKind::ALL`](zorb::SystemExceptionKind::ALL) plus
-    /// 1; 0 if there is none.
+    /// 0 for no system exception, or its index in [`ALL`](zorb::SystemExceptionKind::ALL) plus 1.
     pub(super) exception: u8,
 }
 
-/// A file that a child writes, and `ttcp soak` reads.
+/// A file that a child process writes, and `ttcp soak` reads.
 #[derive(Debug)]
 pub(super) struct RecordFile(File);
 
@@ -109,12 +109,12 @@ impl RecordFile {
     }
 
     pub(super) fn append_execution(&self, id: Id) -> io::Result<()> {
-        // A single write, so that a killed process has written all of it or nothing.
+        // The id is written by a single system call. So a killed process has written all of it or nothing.
         (&self.0).write_all(&id.0.to_le_bytes())
     }
 
     pub(super) fn append_record(&self, record: Record) -> io::Result<()> {
-        let mut bytes = [0; RECORD_SIZE];
+        let mut bytes = [0; RECORD_BYTES];
         let Record { id, outcome, kind, must_be_answered, exception } = record;
         let flags = [outcome as u8, kind, u8::from(must_be_answered), exception];
         for (target, byte) in bytes.iter_mut().zip(id.0.to_le_bytes().into_iter().chain(flags)) {
@@ -125,13 +125,13 @@ impl RecordFile {
 
     /// Returns all ids of executed calls so far, and removes them from the file.
     pub(super) fn take_executions(&mut self) -> io::Result<Vec<Id>> {
-        let bytes = self.take()?;
+        let bytes = self.take_bytes()?;
         Ok(bytes.as_chunks().0.iter().map(|id| Id(u64::from_le_bytes(*id))).collect())
     }
 
-    /// Returns all clients' records so far, and removes them from the file.
+    /// Returns the client's records so far, and removes them from the file.
     pub(super) fn take_records(&mut self) -> io::Result<Vec<Record>> {
-        let bytes = self.take()?;
+        let bytes = self.take_bytes()?;
         let record = |bytes: &[u8]| {
             let (id, rest) = bytes.split_first_chunk::<8>()?;
             let [outcome, kind, flag, exception, ..] = *rest else { return None };
@@ -139,10 +139,10 @@ impl RecordFile {
             let id = Id(u64::from_le_bytes(*id));
             Some(Record { id, outcome, kind, must_be_answered: flag == 1, exception })
         };
-        Ok(bytes.chunks_exact(RECORD_SIZE).filter_map(record).collect())
+        Ok(bytes.chunks_exact(RECORD_BYTES).filter_map(record).collect())
     }
 
-    fn take(&mut self) -> io::Result<Vec<u8>> {
+    fn take_bytes(&mut self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.0.seek(SeekFrom::Start(0))?;
         self.0.read_to_end(&mut bytes)?;

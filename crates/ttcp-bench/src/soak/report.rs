@@ -9,7 +9,7 @@ use super::state::State;
 use crate::figures::Table;
 use crate::figures::markdown::format_table;
 
-/// The result, as `--json` writes it.
+/// The result of a soak, which the option `--json` writes to a file.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Report {
     pub(super) transport: String,
@@ -18,22 +18,25 @@ pub(super) struct Report {
     pub(super) seconds: f64,
     pub(super) rounds: u64,
     pub(super) interrupted: bool,
+    /// Number of connections that used epoll, because io_uring was not available.
     pub(super) fallbacks: u64,
     pub(super) total: Counts,
     pub(super) kinds: BTreeMap<&'static str, Counts>,
     pub(super) faults: BTreeMap<String, u64>,
-    /// The time of the longest orderly shutdown of a server, seconds.
-    pub(super) longest_end: f64,
+    #[serde(rename = "longest_end")]
+    pub(super) longest_shutdown_seconds: f64,
     pub(super) orbs: u64,
+    /// Number of CancelRequests that clients sent.
     pub(super) cancels: u64,
     /// Number of messages that clients received for calls that had already ended.
     pub(super) strays: u64,
-    /// The resources of the server and of a client without calls, after the first and after the last round.
+    // The resources of the server and of a client without traffic, after the first and after the last round.
     pub(super) server_start: State,
     pub(super) server_end: State,
     pub(super) client_start: State,
     pub(super) client_end: State,
-    pub(super) most_memory: u64,
+    #[serde(rename = "most_memory")]
+    pub(super) max_memory_bytes: u64,
     pub(super) violations: Vec<String>,
 }
 
@@ -61,8 +64,8 @@ impl Report {
         });
         let resources = format_table(&Table::of_figures(titles, rows.to_vec()));
         let faults: Vec<_> = self.faults.iter().map(|(fault, times)| format!("{fault} {times}")).collect();
-        let shutdowns = if self.longest_end > 0.0 {
-            format!("\norderly shutdowns took up to {:.1} s", self.longest_end)
+        let shutdowns = if self.longest_shutdown_seconds > 0.0 {
+            format!("\norderly shutdowns took up to {:.1} s", self.longest_shutdown_seconds)
         } else {
             String::new()
         };

@@ -1,4 +1,4 @@
-//! The servants of the soak's objects.
+//! The servants of the server of a soak.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,48 +15,49 @@ use super::contract::{
 };
 use super::record_file::{Id, RecordFile};
 
-/// The message of the intended panics of `fail`.
+/// The message of the intended panics in the operation `fail`.
 pub(super) const PANIC: &str = "a servant of the soak panics";
-const MAX_DEPOSIT_SIZE: usize = 8 << 20;
-/// Size of the items of a result that is created while it is sent, bytes.
-const ITEM_SIZE: usize = 10_000;
-/// A sabotaged server misbehaves in one of this many calls.
+const MAX_DEPOSIT_BYTES: usize = 8 << 20;
+/// Size of the items of a result that is created while it is sent.
+const ITEM_BYTES: usize = 10_000;
+/// Number of calls among which a sabotaged server misbehaves in one.
 const CALLS_PER_FAULT: u64 = 40;
 
-/// Intended misbehaviour of a server, to test that the soak detects it.
+/// Intended misbehaviour of the server, to test that the soak detects it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Sabotage {
-    /// Records executions twice
-    Twice,
-    /// Does not answer calls
-    Mute,
-    /// Returns wrong results
-    Corrupt,
-    /// Leaks tasks
-    Leak,
-    /// Leaks open files
-    Files,
+    /// Record executions twice
+    RecordTwice,
+    /// Do not answer calls
+    NoReply,
+    /// Return wrong results
+    WrongResults,
+    /// Leak tasks
+    LeakTasks,
+    /// Leak open files
+    LeakFiles,
 }
 
 pub(super) struct ServerState {
     executions: RecordFile,
     sabotage: Option<Sabotage>,
-    calls: AtomicU64,
-    busy: AtomicU64,
-    /// Numbers of received oneways, by the ids of their floods.
+    call_count: AtomicU64,
+    executing_calls: AtomicU64,
+    /// The numbers of received oneways, by the id of the flood to which they belong.
     floods: Mutex<HashMap<u64, u32>>,
     /// The ids of the objects that calls created.
     created: Mutex<HashSet<u64>>,
 }
 
+/// The name of the POA with the objects that calls create.
 pub(super) const CREATED: &str = "made";
 
-/// Counts a call as executing until it is dropped.
+/// A guard: until it is dropped, a call counts as executing.
 struct ExecutionGuard<'s>(&'s ServerState);
 
 impl Drop for ExecutionGuard<'_> {
     fn drop(&mut self) {
-        self.0.busy.fetch_sub(1, Ordering::Relaxed);
+        self.0.executing_calls.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -65,20 +66,20 @@ impl ServerState {
         ServerState {
             executions,
             sabotage,
-            calls: AtomicU64::new(0),
-            busy: AtomicU64::new(0),
+            call_count: AtomicU64::new(0),
+            executing_calls: AtomicU64::new(0),
             floods: Mutex::default(),
             created: Mutex::default(),
         }
     }
 
-    pub(super) fn busy(&self) -> u64 {
-        self.busy.load(Ordering::Relaxed)
+    pub(super) fn executing_calls(&self) -> u64 {
+        self.executing_calls.load(Ordering::Relaxed)
     }
 
-    /// Discards what clients left that were killed or gave a connection up: floods whose count was not
-    /// queried, and objects that were not deactivated.
-    pub(super) async fn sweep(&self, poa: &Poa) {
+    /// Discards the counts of floods and the created objects. They remain if clients are killed or give a
+    /// connection up.
+    pub(super) async fn discard_remains(&self, poa: &Poa) {
         self.floods().clear();
         let left = std::mem::take(&mut *self.created());
         for id in left {
@@ -88,22 +89,22 @@ impl ServerState {
         }
     }
 
-    /// Records that the call is executed. Must be called before anything else is done for the call.
+    /// Records that the call is executed. A servant must call this function before it does anything else.
     async fn begin(&self, id: u64) -> Result<ExecutionGuard<'_>, SystemException> {
         let id = Id(id);
         if !id.is_valid() {
             return Err(SystemException::bad_param());
         }
-        self.busy.fetch_add(1, Ordering::Relaxed);
+        self.executing_calls.fetch_add(1, Ordering::Relaxed);
         let execution = ExecutionGuard(self);
         self.record_execution(id)?;
-        if self.calls.fetch_add(1, Ordering::Relaxed) % CALLS_PER_FAULT == CALLS_PER_FAULT - 1 {
+        if self.call_count.fetch_add(1, Ordering::Relaxed) % CALLS_PER_FAULT == CALLS_PER_FAULT - 1 {
             match self.sabotage {
-                Some(Sabotage::Twice) => self.record_execution(id)?,
-                Some(Sabotage::Mute) => std::future::pending().await,
-                Some(Sabotage::Leak) => drop(tokio::spawn(std::future::pending::<()>())),
-                Some(Sabotage::Files) => std::mem::forget(std::fs::File::open("/dev/null")),
-                Some(Sabotage::Corrupt) | None => {}
+                Some(Sabotage::RecordTwice) => self.record_execution(id)?,
+                Some(Sabotage::NoReply) => std::future::pending().await,
+                Some(Sabotage::LeakTasks) => drop(tokio::spawn(std::future::pending::<()>())),
+                Some(Sabotage::LeakFiles) => std::mem::forget(std::fs::File::open("/dev/null")),
+                Some(Sabotage::WrongResults) | None => {}
             }
         }
         Ok(execution)
@@ -115,9 +116,9 @@ impl ServerState {
             .map_err(|error| SystemException::persist_store().with_source(error))
     }
 
-    fn is_corrupt(&self) -> bool {
-        self.sabotage == Some(Sabotage::Corrupt)
-            && self.calls.load(Ordering::Relaxed).is_multiple_of(CALLS_PER_FAULT)
+    fn returns_wrong_result(&self) -> bool {
+        self.sabotage == Some(Sabotage::WrongResults)
+            && self.call_count.load(Ordering::Relaxed).is_multiple_of(CALLS_PER_FAULT)
     }
 
     fn created(&self) -> MutexGuard<'_, HashSet<u64>> {
@@ -140,7 +141,7 @@ impl TargetServant for Target {
 
     async fn echo_octets(&self, id: u64, value: Bytes) -> Result<Bytes, SystemException> {
         let _execution = self.0.begin(id).await?;
-        Ok(if self.0.is_corrupt() { Bytes::from_static(b"wrong result") } else { value })
+        Ok(if self.0.returns_wrong_result() { Bytes::from_static(b"wrong result") } else { value })
     }
 
     async fn echo_longs(&self, id: u64, value: Seq<i32>) -> Result<Seq<i32>, SystemException> {
@@ -185,8 +186,8 @@ impl TargetServant for Target {
             return Ok(all.into());
         }
         let items = (0..all.len())
-            .step_by(ITEM_SIZE)
-            .map(move |start| Ok::<_, SystemException>(all.slice(start..all.len().min(start + ITEM_SIZE))));
+            .step_by(ITEM_BYTES)
+            .map(move |start| Ok::<_, SystemException>(all.slice(start..all.len().min(start + ITEM_BYTES))));
         Ok(ByteSource::stream(len.into(), futures_util::stream::iter(items)))
     }
 
@@ -201,7 +202,7 @@ impl TargetServant for Target {
 
     async fn deposit(&self, id: u64, value: ByteStream) -> Result<u64, SystemException> {
         let _execution = self.0.begin(id).await?;
-        Ok(checksum(0, &value.into_aligned(4096, MAX_DEPOSIT_SIZE).await?))
+        Ok(checksum(0, &value.into_aligned(4096, MAX_DEPOSIT_BYTES).await?))
     }
 
     async fn refuse(&self, id: u64) -> Result<(), target::RefuseError> {
@@ -231,7 +232,7 @@ impl TargetServant for Target {
     async fn inward(&self, id: u64, inner: u64) -> Result<(), SystemException> {
         let _execution = self.0.begin(id).await?;
         let own: TargetRef = zorb::request().target();
-        // This call was executed, whatever the outcome of the inner call is.
+        // This call was executed, even if the inner call fails.
         own.ping(inner).await.map_err(|exception| exception.completed(CompletionStatus::Yes))
     }
 
@@ -251,7 +252,7 @@ impl TargetServant for Target {
 
     async fn make(&self, id: u64) -> Result<String, SystemException> {
         let _execution = self.0.begin(id).await?;
-        // While the ORB shuts down, the POA no longer exists. The call was executed nevertheless.
+        // If the ORB is shutting down, the POA no longer exists. Even so, the call was executed.
         let adapter_gone = || SystemException::obj_adapter().completed(CompletionStatus::Yes);
         let poa = zorb::request().orb().root_poa().find(CREATED).map_err(|_| adapter_gone())?;
         let new: TargetRef =
@@ -264,14 +265,14 @@ impl TargetServant for Target {
         let _execution = self.0.begin(id).await?;
         let request = zorb::request();
         if let Some(poa) = request.poa() {
-            // Fails if the object was deactivated concurrently.
+            // This fails if the object was deactivated concurrently.
             let _ = poa.deactivate_object(&ObjectId::from(request.object_id()));
         }
         Ok(())
     }
 }
 
-/// Incarnates objects when they are called.
+/// The servant activator of objects that are incarnated when they are called.
 pub(super) struct Activator(pub(super) Target);
 
 impl ServantActivator for Activator {
@@ -280,7 +281,7 @@ impl ServantActivator for Activator {
     }
 }
 
-/// The servant of `Slim`, with a compiled and with a dynamic skeleton.
+/// The servant of `Slim`, which can be called through a compiled or a dynamic skeleton.
 pub(super) struct Slim(pub(super) Arc<ServerState>);
 
 impl SlimServant for Slim {

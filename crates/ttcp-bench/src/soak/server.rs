@@ -20,7 +20,7 @@ use crate::cli::Transport;
 
 const MAX_CONNECTIONS: usize = 4096;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Lifetime of objects that are repeatedly activated and deactivated.
+/// Lifetime of the objects that are repeatedly activated and deactivated.
 const OBJECT_LIFETIME: Duration = Duration::from_millis(20);
 
 /// Options of `ttcp soak-server`.
@@ -33,24 +33,24 @@ pub struct SoakServerArgs {
     #[arg(long, value_enum)]
     pub transport: Transport,
     /// File in which executions are recorded
-    #[arg(long = "notes")]
+    #[arg(long = "records")]
     pub record_file: PathBuf,
-    /// Intended misbehaviour
+    /// Intended misbehaviour of this server
     #[arg(long, value_enum)]
     pub sabotage: Option<Sabotage>,
 }
 
-/// Serves until its orders end.
+/// Serves until the order `end` arrives. The process exits when stdin is closed.
 pub fn soak_server(args: &SoakServerArgs) -> anyhow::Result<()> {
-    suppress_panic_messages();
+    suppress_messages_of_intended_panics();
     let orders = receive_orders()?;
     super::runtime(args.transport)?.block_on(async {
-        // Spawned as a task, because servers usually run in tasks.
+        // The server runs in a spawned task, as servers usually do.
         tokio::spawn(serve(args.clone(), orders)).await?
     })
 }
 
-fn suppress_panic_messages() {
+fn suppress_messages_of_intended_panics() {
     let default_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         if info.payload().downcast_ref::<&str>() != Some(&PANIC)
@@ -64,7 +64,7 @@ fn suppress_panic_messages() {
 async fn serve(args: SoakServerArgs, mut orders: mpsc::UnboundedReceiver<Order>) -> anyhow::Result<()> {
     let mut limits = Limits::default();
     limits.linger_timeout = Duration::from_secs(10);
-    // `inward` calls the object of its own request. If this object was deactivated meanwhile, the ORB sends
+    // `inward` calls the object of its own request. If this object has been deactivated since, the ORB sends
     // the call to its own endpoint. By default, this connection would stay open for minutes.
     limits.idle_timeout = Some(IDLE_TIMEOUT);
     let orb = Orb::builder()
@@ -81,7 +81,7 @@ async fn serve(args: SoakServerArgs, mut orders: mpsc::UnboundedReceiver<Order>)
     let target_ref: TargetRef = orb.activate_named(TARGET, target.clone())?;
     orb.forward_named(MOVED, ForwardRequest::to(&target_ref))?;
     let slim: SlimRef = orb.activate_named(SLIM, Slim(Arc::clone(&shared)))?;
-    let dynamic = Servant::dynamic(interface(), Slim(Arc::clone(&shared)));
+    let dynamic = Servant::dynamic(slim_interface(), Slim(Arc::clone(&shared)));
     let dynamic = orb.activation().named(DYNAMIC).activate_erased(dynamic)?;
     let reactivated = root.child("reactivated").user_ids().persistent().own_manager().create()?;
     let incarnated = root
@@ -95,42 +95,42 @@ async fn serve(args: SoakServerArgs, mut orders: mpsc::UnboundedReceiver<Order>)
         (TARGET.to_owned(), target_ref.to_string()),
         (SLIM.to_owned(), slim.to_string()),
         (DYNAMIC.to_owned(), dynamic.to_string()),
-        // This reference is valid only in this process: a restarted server does not know it.
+        // This reference is valid only in this process, because a restarted server does not know its object.
         ("transient".to_owned(), orb.activate::<TargetRef, _>(target.clone())?.to_string()),
     ];
     let address = orb.endpoints().into_iter().next().context("the server has no endpoint")?;
     references.push((MOVED.to_owned(), format!("corbaloc::{address}/{MOVED}")));
     for number in 0..OBJECT_COUNT {
         let id = format!("object {number}");
-        let one: TargetRef = reactivated.activate_with_id(id.as_str(), target.clone())?;
-        let other: TargetRef = incarnated.create_reference_with_id(id.as_str())?;
-        references.push((format!("reactivated {number}"), one.to_string()));
-        references.push((format!("incarnated {number}"), other.to_string()));
+        let reference: TargetRef = reactivated.activate_with_id(id.as_str(), target.clone())?;
+        references.push((format!("reactivated {number}"), reference.to_string()));
+        let reference: TargetRef = incarnated.create_reference_with_id(id.as_str())?;
+        references.push((format!("incarnated {number}"), reference.to_string()));
     }
     orb.resume();
-    let changing = tokio::spawn(change_objects(reactivated, incarnated, target.clone()));
+    let changer = tokio::spawn(change_objects(reactivated, incarnated, target.clone()));
     send_report("READY", &references)?;
     while let Some(order) = orders.recv().await {
         match order {
             Order::Sweep => {
-                shared.sweep(&created).await;
+                shared.discard_remains(&created).await;
             }
             Order::State => {
-                let mut state = State::of_this_process()?.with(&orb);
-                state.busy = shared.busy();
+                let mut state = State::of_this_process()?.with_orb(&orb);
+                state.executing_calls = shared.executing_calls();
                 send_report("STATE", &state)?;
             }
             Order::End => break,
             Order::Go | Order::Quiet => {}
         }
     }
-    changing.abort();
+    changer.abort();
     let report = orb.shutdown().await;
     send_report("ENDED", &(report.connections, report.aborted_connections))
 }
 
 /// Returns the interface of the object that is served by operation name.
-fn interface() -> Arc<Interface> {
+fn slim_interface() -> Arc<Interface> {
     let bump = OperationInfo {
         id: "IDL:Soak/Slim/bump:1.0".into(),
         name: "bump".into(),
@@ -144,12 +144,12 @@ fn interface() -> Arc<Interface> {
     Arc::new(Interface::new(kind, Vec::new(), vec![bump], Vec::new()))
 }
 
-/// Deactivates and reactivates objects in turn, and holds requests for short times.
+/// Deactivates and reactivates objects of both POAs in turn, and holds requests for short times.
 async fn change_objects(reactivated: Poa, incarnated: Poa, target: Target) -> anyhow::Result<()> {
     for turn in 0_usize.. {
         let id = ObjectId::from(format!("object {}", turn % OBJECT_COUNT));
         tokio::time::sleep(OBJECT_LIFETIME).await;
-        // Fails if the object was not called since the last deactivation.
+        // This fails if the object was not called since its last deactivation.
         let _ = incarnated.deactivate_object(&id);
         if turn.is_multiple_of(5) {
             let _hold = reactivated.manager().hold_requests()?;

@@ -1,20 +1,26 @@
-//! The resources that a process uses, which it reports on request.
+//! The resources of a process, which it reports on the order `state`.
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 use crate::system;
 
+/// The resources: bytes of resident memory, numbers of open files, threads and tokio tasks, and others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct State {
     pub(super) memory: u64,
     pub(super) files: u64,
     pub(super) threads: u64,
     pub(super) tasks: u64,
+    /// Bytes of receive buffers that the ORBs hold.
     pub(super) pooled: u64,
+    /// The limit that the ORBs enforce for `pooled`.
     pub(super) max_receive_memory: u64,
     pub(super) connections: u64,
-    pub(super) busy: u64,
+    /// Calls that servants are executing.
+    #[serde(rename = "busy")]
+    pub(super) executing_calls: u64,
+    /// Connections that used epoll, because io_uring was not available.
     pub(super) fallbacks: u64,
 }
 
@@ -23,7 +29,7 @@ impl State {
         let own = std::process::id();
         Ok(State {
             memory: system::resident_bytes(own).context("a soak needs /proc")?,
-            // Without the descriptor that counting them opens.
+            // The count includes the descriptor by which the kernel's list is read.
             files: system::open_file_count(own)? - 1,
             threads: system::thread_count(own)?,
             tasks: tokio::runtime::Handle::current().metrics().num_alive_tasks() as u64,
@@ -31,7 +37,7 @@ impl State {
         })
     }
 
-    pub(super) fn with(mut self, orb: &zorb::Orb) -> State {
+    pub(super) fn with_orb(mut self, orb: &zorb::Orb) -> State {
         let pool = orb.pool_stats();
         self.pooled += pool.held as u64;
         self.max_receive_memory += pool.cap as u64;

@@ -11,40 +11,40 @@ pub use series::{CallMode, MAX_MESSAGES, MessageKind, SeriesOptions};
 
 use crate::reference::Object;
 
-/// The maximum of `--size`, bytes: 1 GiB.
-pub const MAX_SIZE: u64 = 1 << 30;
+/// The maximum of `--size`, in bytes.
+pub const MAX_BUFFER_BYTES: u64 = 1 << 30;
 
 /// Number of calls in one iteration of the published demultiplexing experiments.
 pub const CALLS_PER_ITERATION: u32 = 100;
 
-/// Numbers of operations of the interfaces whose last operation is called.
+/// The numbers of operations that the interfaces of the test `last` have.
 pub const OPERATIONS: [u32; 2] = [100, 1_000];
 
 /// A test of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Test {
-    /// One-way flood of sequences, confirmed by a final call
+    /// One-way flood of sequences, which the server confirms at the end
     Ttcp,
-    /// Two-way call without parameters, one outstanding
+    /// Two-way calls without parameters, one at a time
     Ping,
-    /// Two-way call that returns its argument
+    /// Two-way calls that return their argument, one at a time
     Echo,
-    /// Two-way call of the last of 100 operations, one outstanding
+    /// Two-way calls to the last of 100 operations, one at a time
     Demux,
     /// Two-way calls with several outstanding on one connection
     Pipeline,
-    /// Messages of one kind and size, one in each time frame, each recorded individually
+    /// Messages of one kind and size, one in each time frame; the time of each is recorded
     Series,
-    /// Two-way calls of many objects in pseudo-random order, one outstanding
+    /// Two-way calls to many objects in pseudo-random order, one at a time
     Objects,
     /// Two-way calls by several simultaneous clients, each with a connection of its own
     Clients,
-    /// Calls of the last of 100 or 1,000 operations, which the server counts
+    /// Calls to the last of 100 or 1,000 operations, which the server counts
     Last,
 }
 
-/// The element type of the sequences sent.
+/// The element type of the sequences that the client sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Element {
@@ -56,18 +56,18 @@ pub enum Element {
     Short,
     /// 4-byte integer
     Long,
-    /// 8-byte IEEE 754
+    /// 8-byte floating-point number
     Double,
     /// `struct { short s; char c; long l; octet o; double d; }`, 24 bytes
     Struct,
     /// The same struct, sent and received in its memory representation
     Zstruct,
-    /// The same struct padded to 32 bytes, so that a buffer has no rest (for sockets, which send memory)
+    /// The same struct padded to 32 bytes, so that the elements fill a buffer completely (plain sockets only)
     Struct32,
 }
 
 impl Element {
-    /// User bytes of one element.
+    /// Returns the size of one element, in bytes.
     pub const fn bytes(self) -> u64 {
         match self {
             Element::Octet | Element::Char => 1,
@@ -89,37 +89,37 @@ pub struct Work {
     /// Element type (ttcp; echo: octet, struct or zstruct)
     #[arg(long = "type", value_enum, value_name = "TYPE", default_value_t = Element::Octet)]
     pub element: Element,
-    /// User bytes of one buffer (ttcp, echo)
+    /// Bytes of elements in one buffer (ttcp, echo)
     #[arg(long, value_parser = parse_size, value_name = "BYTES", default_value = "65536")]
     pub size: u64,
-    /// User bytes of the whole flood (ttcp)
+    /// Bytes of elements in the whole flood (ttcp)
     #[arg(long, value_parser = parse_bytes, value_name = "BYTES", default_value = "268435456")]
     pub total: u64,
-    /// Calls (default: 20000; echo 5000; pipeline 100000; clients 50000; series 50)
+    /// Number of calls (default: 20000; echo 5000; pipeline 100000; clients 50000; series 50; last 10000)
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pub n: Option<u32>,
-    /// Calls outstanding at a time (pipeline); clients at a time (clients)
+    /// Number of outstanding calls (pipeline); number of clients (clients)
     #[arg(long, value_name = "CALLS", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub depth: u32,
-    /// Socket buffer sizes, both directions (default: the kernel's autotuning)
+    /// Socket buffer sizes in both directions (default: the kernel's autotuning)
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     pub sockbuf: Option<u64>,
-    /// Operations of the interface whose last one is called (last)
+    /// Number of operations of the interface whose last operation is called (last)
     #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = parse_operations)]
     pub operations: u32,
     /// Call without waiting for replies (last)
     #[arg(long)]
     pub oneway: bool,
-    /// Query the time that the look-up of the operation takes a zorb server (last)
-    #[arg(long, hide = true)]
-    pub lookup: bool,
-    /// Number of calls, in hundreds (last)
+    /// Also measure how long a zorb server takes to look up the operation (last)
+    #[arg(long = "lookup", hide = true)]
+    pub measures_lookup: bool,
+    /// Number of calls in hundreds, unless --n is given (last)
     #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub iterations: u32,
-    /// Write the time of each call to FILE, nanoseconds, a line each (ping, echo, demux, objects, clients)
+    /// Write the time of each call in nanoseconds to FILE, one per line (ping, echo, demux, objects, clients)
     #[arg(long, value_name = "FILE")]
     pub samples: Option<std::path::PathBuf>,
-    /// Options of a series.
+    /// The options of the test `series`.
     #[command(flatten)]
     pub series: SeriesOptions,
 }
@@ -142,7 +142,7 @@ impl Work {
         usize::try_from((self.size / self.element.bytes()).max(1)).unwrap_or(usize::MAX)
     }
 
-    /// Returns the user bytes in one buffer: [`elements`](Self::elements) times the size of one.
+    /// Returns the bytes of all elements in one buffer.
     pub fn payload_bytes(&self) -> u64 {
         (self.size / self.element.bytes()).max(1) * self.element.bytes()
     }
@@ -158,18 +158,18 @@ impl Work {
         }
     }
 
-    /// Checks that the contract has an operation for this work.
+    /// Checks that the interfaces of the tests have an operation for this work.
     ///
     /// # Errors
-    /// `echo` with a type other than `octet`, `struct` and `zstruct`; a series that is too long.
+    /// The test is `echo` with a type other than `octet`, `struct` and `zstruct`, or the series is too long.
     pub fn check(&self) -> anyhow::Result<()> {
         if self.test == Test::Echo
             && !matches!(self.element, Element::Octet | Element::Struct | Element::Zstruct)
         {
-            anyhow::bail!("echo takes --type octet, struct or zstruct, not {}", self.element);
+            anyhow::bail!("the test 'echo' supports only --type octet, struct and zstruct");
         }
         if self.test == Test::Series && self.calls() > MAX_MESSAGES {
-            anyhow::bail!("a series has at most {MAX_MESSAGES} messages, not {}", self.calls());
+            anyhow::bail!("a series can have at most {MAX_MESSAGES} messages (--n), not {}", self.calls());
         }
         Ok(())
     }
@@ -188,7 +188,7 @@ pub(crate) fn parse_options<'w, A: Args>(words: impl IntoIterator<Item = &'w str
     A::from_arg_matches(&command.try_get_matches_from(words)?)
 }
 
-/// Displays values as on the command line.
+/// Implements `Display` for enums of options, with the text of a value on the command line.
 macro_rules! display_as_options {
     ($($type:ty),*) => {$(
         impl std::fmt::Display for $type {

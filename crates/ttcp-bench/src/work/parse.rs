@@ -1,6 +1,6 @@
-//! Parsers of the values of options.
+//! Parsers of option values.
 
-use super::{MAX_SIZE, OPERATIONS};
+use super::{MAX_BUFFER_BYTES, OPERATIONS};
 
 /// Parses a number of bytes: digits, then optionally a unit of 1024 (`K`, `KiB`), 1024² (`M`, `MiB`) or 1024³
 /// bytes (`G`, `GiB`).
@@ -12,7 +12,9 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
         "K" | "KiB" => 10,
         "M" | "MiB" => 20,
         "G" | "GiB" => 30,
-        _ => return Err(format!("unknown unit '{unit}': use K, M or G (powers of 1024), or none for bytes")),
+        _ => {
+            return Err(format!("unknown unit '{unit}': use K, M, G (powers of 1024), or no unit for bytes"));
+        }
     };
     let number: u64 = number.parse().map_err(|e| format!("not a number of bytes: {e}"))?;
     number.checked_mul(1 << shift).filter(|&n| n > 0).ok_or_else(|| format!("{text} is out of range"))
@@ -29,11 +31,11 @@ pub fn parse_operations(text: &str) -> Result<u32, String> {
     }
 }
 
-/// Parses a buffer size: [`parse_bytes`], at most [`MAX_SIZE`].
+/// Parses a buffer size: [`parse_bytes`], at most [`MAX_BUFFER_BYTES`].
 pub fn parse_size(text: &str) -> Result<u64, String> {
     match parse_bytes(text)? {
-        n if n <= MAX_SIZE => Ok(n),
-        n => Err(format!("{n} bytes are more than the maximum size, {MAX_SIZE}")),
+        n if n <= MAX_BUFFER_BYTES => Ok(n),
+        n => Err(format!("{n} bytes are more than the maximum size of {MAX_BUFFER_BYTES} bytes")),
     }
 }
 

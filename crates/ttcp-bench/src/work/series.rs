@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Maximum number of messages of a series.
 pub const MAX_MESSAGES: u32 = 1_000;
 
-/// The contents of messages.
+/// The contents of messages. A message consists of a head of 16 bytes, and of units of 32 bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MessageKind {
@@ -21,16 +21,16 @@ pub enum MessageKind {
     Float,
     /// 4 floating-point numbers of 8 bytes in each unit
     Double,
-    /// A struct of 32 bytes without padding
+    /// A struct of 32 bytes without padding in each unit
     Record,
-    /// A struct of 21 bytes, padded to 32
+    /// A struct of 21 bytes, which is padded to 32, in each unit
     NaRecord,
-    /// A sequence of the structs without padding, in an any
+    /// The same structs as of `record`, in an any
     Any,
 }
 
 impl MessageKind {
-    /// The typed kinds, in the order of the tables.
+    /// All kinds except [`Octets`](Self::Octets), in the order of tables.
     pub const TYPED: [MessageKind; 7] = [
         MessageKind::Short,
         MessageKind::Long,
@@ -67,14 +67,14 @@ impl MessageKind {
     }
 }
 
-/// Whether a message is answered.
+/// Whether a message has a reply.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CallMode {
-    /// Call-and-return
+    /// A call with a reply
     #[default]
     Call,
-    /// One-way
+    /// A oneway call
     Oneway,
 }
 
@@ -94,14 +94,14 @@ pub struct SeriesOptions {
     /// Contents of the messages (series)
     #[arg(long, value_enum, value_name = "KIND", default_value_t = MessageKind::Octets)]
     pub kind: MessageKind,
-    /// Whether the messages are answered (series)
+    /// Whether messages have replies (series)
     #[arg(long, value_enum, value_name = "MODE", default_value_t = CallMode::Call)]
     pub mode: CallMode,
     /// Number of 32-byte units in each message (series)
     #[arg(long, value_name = "UNITS", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub units: u32,
-    /// Time from the start of one message to the start of the next; a multiple if a message takes longer
-    /// (series)
+    /// Time from the start of one message to the start of the next; after a message that takes longer, the
+    /// next one starts at the next multiple of this time (series)
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 70_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub frame: u64,
 }
@@ -112,7 +112,7 @@ impl SeriesOptions {
         self.units * self.kind.elements_per_unit()
     }
 
-    /// Returns the size of a message in bytes: a head of 16 bytes, and the units.
+    /// Returns the size of a message in bytes: a head of 16 bytes and the units.
     pub const fn size(&self) -> u64 {
         16 + 32 * self.units as u64
     }

@@ -1,4 +1,4 @@
-//! The number of calls that servants with very many operations received.
+//! The numbers of calls that servants with very many operations have received.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -13,7 +13,7 @@ impl CallCounts {
         if is_last { &self.last } else { &self.others }.fetch_add(1, Relaxed);
     }
 
-    /// Returns the numbers of calls of the last operations and of all others, and resets them.
+    /// Returns two numbers: the calls of the last operations, and the calls of all others. Resets both.
     pub(super) fn take(&self) -> (u64, u64) {
         (self.last.swap(0, Relaxed), self.others.swap(0, Relaxed))
     }

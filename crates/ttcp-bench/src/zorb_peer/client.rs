@@ -1,4 +1,4 @@
-//! The contract's tests, called through the generated stubs.
+//! The tests of the zorb client, with calls through the stubs that are generated from the IDL.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,7 +10,7 @@ use zorb::wire::Version;
 use super::idl::{BinStruct, TtcpRef, WideRef, zero_copy};
 use super::integrity::elements;
 use super::{NAME, dii, many, series, wide};
-use crate::cli::{ClientArgs, Giop, Invocation};
+use crate::cli::{ClientArgs, GiopVersion, Invocation};
 use crate::reference::Object;
 use crate::report::{Line, Report};
 use crate::test_loops;
@@ -26,10 +26,12 @@ pub fn client(args: &ClientArgs) -> anyhow::Result<Report> {
     super::block_on(args.orb.runtime, async move {
         let mut orbs = Vec::new();
         for _ in 0..args.connections {
-            orbs.push(orb(&args).await?);
+            orbs.push(create_orb(&args).await?);
         }
         if args.work.test == Test::Objects {
-            let [orb] = orbs.as_slice() else { anyhow::bail!("the test 'objects' has no --connections") };
+            let [orb] = orbs.as_slice() else {
+                anyhow::bail!("the test 'objects' supports no --connections")
+            };
             return many::objects(orb, &args).await;
         }
         let url = args.ior.url(args.work.object())?;
@@ -56,7 +58,7 @@ pub fn client(args: &ClientArgs) -> anyhow::Result<Report> {
     })
 }
 
-pub(super) async fn orb(args: &ClientArgs) -> anyhow::Result<Orb> {
+pub(super) async fn create_orb(args: &ClientArgs) -> anyhow::Result<Orb> {
     let mut builder = args.orb.builder().limits(super::limits()).max_giop_version(version(args.giop));
     if let Some(size) = args.work.sockbuf {
         builder = builder.socket_buffer(usize::try_from(size)?);
@@ -64,7 +66,7 @@ pub(super) async fn orb(args: &ClientArgs) -> anyhow::Result<Orb> {
     Ok(builder.build().await?)
 }
 
-/// Runs a test with `octet` sequences or pings, and uses the connections of all ORBs in turn.
+/// Runs a test with `octet` sequences or pings, whose calls use the connections of all ORBs in turn.
 async fn run_on_all(orbs: &[Orb], work: &Work, url: &str) -> anyhow::Result<Report> {
     let mut all: Vec<TtcpRef> = Vec::new();
     for orb in orbs {
@@ -78,7 +80,7 @@ async fn run_on_all(orbs: &[Orb], work: &Work, url: &str) -> anyhow::Result<Repo
         (Test::Ttcp, Element::Octet) => {
             let bytes: Bytes = elements(work.elements());
             let send = || async { anyhow::Ok(next()?.send_octet_seq(bytes.clone()).await?) };
-            // Requests of a connection are served in order: the reply to a ping confirms earlier bytes.
+            // Requests of a connection are served in order. So after these pings, all bytes are counted.
             let sync = || async {
                 try_join_all(all.iter().map(TtcpRef::ping)).await?;
                 anyhow::Ok(next()?.sync().await?)
@@ -97,7 +99,7 @@ async fn run_on_all(orbs: &[Orb], work: &Work, url: &str) -> anyhow::Result<Repo
 
 async fn run(orb: &Orb, work: &Work, url: &str) -> anyhow::Result<Report> {
     match work.object() {
-        Object::ZeroCopy => return zero_copy(&orb.resolve(url).await?, work).await,
+        Object::ZeroCopy => return run_zero_copy(&orb.resolve(url).await?, work).await,
         Object::Wide => {
             let wide: WideRef = orb.resolve(url).await?;
             return test_loops::latency(NAME, work, || wide.m099()).await;
@@ -111,7 +113,7 @@ async fn run(orb: &Orb, work: &Work, url: &str) -> anyhow::Result<Report> {
         Test::Echo => echo(&ttcp, work).await,
         Test::Pipeline => test_loops::pipeline(NAME, work, || ttcp.ping()).await,
         Test::Series | Test::Objects | Test::Clients => {
-            anyhow::bail!("the test '{}' is not a test of one object and one connection", work.test)
+            anyhow::bail!("the test '{}' cannot run with one object and one connection", work.test)
         }
     }
 }
@@ -152,7 +154,7 @@ async fn echo(ttcp: &TtcpRef, work: &Work) -> anyhow::Result<Report> {
 }
 
 /// Runs the flood or the echo with structs that are sent in their memory representation.
-async fn zero_copy(ttcp: &zero_copy::TtcpRef, work: &Work) -> anyhow::Result<Report> {
+async fn run_zero_copy(ttcp: &zero_copy::TtcpRef, work: &Work) -> anyhow::Result<Report> {
     let structs: Seq<zero_copy::BinStruct> = elements(work.elements());
     if work.test == Test::Ttcp {
         return test_loops::ttcp(NAME, work, || ttcp.send_struct_seq(structs.clone()), || ttcp.sync()).await;
@@ -161,10 +163,10 @@ async fn zero_copy(ttcp: &zero_copy::TtcpRef, work: &Work) -> anyhow::Result<Rep
     test_loops::latency(NAME, work, || ttcp.echo_structs(structs.clone())).await
 }
 
-fn version(giop: Giop) -> Version {
+fn version(giop: GiopVersion) -> Version {
     match giop {
-        Giop::V1_0 => Version::V1_0,
-        Giop::V1_1 => Version::V1_1,
-        Giop::V1_2 => Version::V1_2,
+        GiopVersion::V1_0 => Version::V1_0,
+        GiopVersion::V1_1 => Version::V1_1,
+        GiopVersion::V1_2 => Version::V1_2,
     }
 }

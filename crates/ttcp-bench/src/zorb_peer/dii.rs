@@ -1,4 +1,4 @@
-//! The contract's tests, called by the names of the operations (the Dynamic Invocation Interface).
+//! The tests of the zorb client, with calls by operation names (the Dynamic Invocation Interface).
 
 use anyhow::{bail, ensure};
 use zorb::dynamic::{Mode, NamedValue, Request};
@@ -16,7 +16,7 @@ pub(super) async fn run(orb: &Orb, work: &Work, url: &str) -> anyhow::Result<Rep
     let call = |operation| Request::new(&object, operation);
     match work.test {
         Test::Ttcp => {
-            let (operation, value) = flood(work.element, work.elements())?;
+            let (operation, value) = flood_call(work.element, work.elements())?;
             let send = call(operation).arg(NamedValue::new("s", Mode::In, value));
             let sync = call("sync").returns(u64::type_code());
             let send = || async { anyhow::Ok(send.send_oneway().await?) };
@@ -28,7 +28,7 @@ pub(super) async fn run(orb: &Orb, work: &Work, url: &str) -> anyhow::Result<Rep
                 Element::Octet => {
                     ("echoOctets", Any::new((0..work.elements()).map(|i| i as u8).collect::<Bytes>())?)
                 }
-                element => ("echoStructs", flood(element, work.elements())?.1),
+                element => ("echoStructs", flood_call(element, work.elements())?.1),
             };
             let argument = NamedValue::new("s", Mode::In, value.clone());
             let echo = call(operation).arg(argument).returns(value.type_code().clone());
@@ -49,8 +49,8 @@ pub(super) async fn run(orb: &Orb, work: &Work, url: &str) -> anyhow::Result<Rep
     }
 }
 
-/// Returns the oneway operation for sequences of that type, and a sequence.
-fn flood(element: Element, n: usize) -> anyhow::Result<(&'static str, Any)> {
+/// Returns the name of the oneway operation for sequences of `element`, and a sequence of `n` elements.
+fn flood_call(element: Element, n: usize) -> anyhow::Result<(&'static str, Any)> {
     Ok(match element {
         Element::Octet => ("sendOctetSeq", Any::new(elements::<_, Bytes>(n))?),
         Element::Char => ("sendCharSeq", Any::new(elements::<_, Seq<Char>>(n))?),

@@ -1,4 +1,4 @@
-//! The servants of the contract, called by the names of the operations (the Dynamic Skeleton Interface).
+//! The servants of the tests, called by operation names through the Dynamic Skeleton Interface (DSI).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,24 +15,26 @@ use crate::reference::Object;
 /// Returns a dynamic servant for `object`; `None` for interfaces that this module does not implement.
 pub(super) fn servant(object: Object, check: bool, calls: &Arc<CallCounts>) -> Option<Servant> {
     let (interface, count_structs): (_, CountStructs) = match object {
-        Object::Ttcp => (ttcp(TtcpRef::REPOSITORY_ID, &Vec::<BinStruct>::type_code()), |servant, request| {
-            Ok(servant.count(&request.get::<Vec<BinStruct>>("s")?, 24))
-        }),
+        Object::Ttcp => {
+            (ttcp_interface(TtcpRef::REPOSITORY_ID, &Vec::<BinStruct>::type_code()), |servant, request| {
+                Ok(servant.count_bytes(&request.get::<Vec<BinStruct>>("s")?, 24))
+            })
+        }
         Object::ZeroCopy => (
-            ttcp(zero_copy::TtcpRef::REPOSITORY_ID, &Seq::<zero_copy::BinStruct>::type_code()),
-            |servant, request| Ok(servant.count(&request.get::<Seq<zero_copy::BinStruct>>("s")?, 24)),
+            ttcp_interface(zero_copy::TtcpRef::REPOSITORY_ID, &Seq::<zero_copy::BinStruct>::type_code()),
+            |servant, request| Ok(servant.count_bytes(&request.get::<Seq<zero_copy::BinStruct>>("s")?, 24)),
         ),
-        Object::Wide => (wide(), |_, _| Ok(0)),
+        Object::Wide => (wide_interface(), |_, _| Ok(0)),
         _ => return None,
     };
     let servant = DynamicTtcp { bytes: AtomicU64::new(0), count_structs, check, calls: calls.clone() };
     Some(Servant::dynamic(Arc::new(interface), servant))
 }
 
-/// Extracts the structs of a request as the interface's struct type, and returns the number of user bytes.
+/// Extracts the structs of a request as the struct type of the interface, and returns their size in bytes.
 type CountStructs = fn(&DynamicTtcp, &ServerRequest) -> Result<usize, SystemException>;
 
-/// Counts the received user bytes, and returns echoes unchanged.
+/// A servant that counts the bytes of received elements, and returns the arguments of echo operations.
 struct DynamicTtcp {
     bytes: AtomicU64,
     count_structs: CountStructs,
@@ -41,23 +43,23 @@ struct DynamicTtcp {
 }
 
 impl DynamicTtcp {
-    /// Returns the number of user bytes of elements with `item_size` bytes each.
-    fn count<T: integrity::TestElement>(&self, items: &[T], item_size: usize) -> usize {
+    /// Returns the size of all `items`, after comparing them with the test pattern if `--check` is set.
+    fn count_bytes<T: integrity::TestElement>(&self, items: &[T], item_bytes: usize) -> usize {
         if self.check {
             integrity::exit_if_different(items);
         }
-        items.len() * item_size
+        items.len() * item_bytes
     }
 }
 
 impl DynServant for DynamicTtcp {
     async fn invoke(&self, mut request: ServerRequest) -> Result<ServerRequest, DynamicException> {
         let bytes = match request.operation() {
-            "sendOctetSeq" => self.count(&request.get::<Bytes>("s")?, 1),
-            "sendCharSeq" => self.count(&request.get::<Seq<Char>>("s")?, 1),
-            "sendShortSeq" => self.count(&request.get::<Seq<i16>>("s")?, 2),
-            "sendLongSeq" => self.count(&request.get::<Seq<i32>>("s")?, 4),
-            "sendDoubleSeq" => self.count(&request.get::<Seq<f64>>("s")?, 8),
+            "sendOctetSeq" => self.count_bytes(&request.get::<Bytes>("s")?, 1),
+            "sendCharSeq" => self.count_bytes(&request.get::<Seq<Char>>("s")?, 1),
+            "sendShortSeq" => self.count_bytes(&request.get::<Seq<i16>>("s")?, 2),
+            "sendLongSeq" => self.count_bytes(&request.get::<Seq<i32>>("s")?, 4),
+            "sendDoubleSeq" => self.count_bytes(&request.get::<Seq<f64>>("s")?, 8),
             "sendStructSeq" => (self.count_structs)(self, &request)?,
             "sync" => return Ok(request.returning(self.bytes.swap(0, Ordering::Relaxed))?),
             "echoOctets" | "echoStructs" => {
@@ -78,9 +80,9 @@ impl DynServant for DynamicTtcp {
     }
 }
 
-/// Returns the definition of interface `Ttcp`. There are two such interfaces, with different struct types.
-/// Clients use only the operations with structs of one of them.
-fn ttcp(id: &str, structs: &TypeCode) -> Interface {
+/// Returns the definition of `Ttcp` or `ZeroCopy::Ttcp`, which have different struct types. Of the second
+/// interface, clients call only the operations with structs.
+fn ttcp_interface(id: &str, structs: &TypeCode) -> Interface {
     let send = |name, code: &TypeCode| operation(id, name, true, TypeCode::VOID, Some(code));
     let echo = |name, code: &TypeCode| operation(id, name, false, code.clone(), Some(code));
     let octets = Bytes::type_code();
@@ -99,7 +101,7 @@ fn ttcp(id: &str, structs: &TypeCode) -> Interface {
     Interface::new((TcKind::ObjRef, id, "Ttcp"), Vec::new(), operations, Vec::new())
 }
 
-fn wide() -> Interface {
+fn wide_interface() -> Interface {
     let id = WideRef::REPOSITORY_ID;
     let operations =
         (0..100).map(|i| operation(id, &format!("m{i:03}"), false, TypeCode::VOID, None)).collect();

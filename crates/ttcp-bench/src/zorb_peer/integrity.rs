@@ -6,20 +6,21 @@ use super::idl::{BinStruct, zero_copy};
 use crate::test_loops::pattern;
 
 pub(super) trait TestElement: PartialEq + Sized {
-    fn at(i: usize) -> Self;
+    /// Returns the element that clients send at index `i`.
+    fn expected_at(i: usize) -> Self;
 
-    fn is_at(&self, i: usize) -> bool {
-        *self == Self::at(i)
+    fn is_expected_at(&self, i: usize) -> bool {
+        *self == Self::expected_at(i)
     }
 }
 
-/// Returns the first `n` elements of every test buffer.
+/// Returns the first `n` elements that every client sends.
 pub(super) fn elements<T: TestElement, C: FromIterator<T>>(n: usize) -> C {
-    (0..n).map(T::at).collect()
+    (0..n).map(T::expected_at).collect()
 }
 
-/// Ends the process if an element differs from what clients send, because a measurement would be invalid. The
-/// client then fails, and the message on stderr is included in the results.
+/// Exits if an element differs from the one that clients send, because the measurement would be invalid. The
+/// client then fails too, and the message on stderr is included in the results.
 pub(super) fn exit_if_different<T: TestElement>(items: &[T]) {
     if let Some(i) = first_difference(items) {
         let message = crate::test_loops::format_mismatch(std::any::type_name::<T>(), i, items.len());
@@ -29,13 +30,13 @@ pub(super) fn exit_if_different<T: TestElement>(items: &[T]) {
 }
 
 fn first_difference<T: TestElement>(items: &[T]) -> Option<usize> {
-    items.iter().enumerate().position(|(i, item)| !item.is_at(i))
+    items.iter().enumerate().position(|(i, item)| !item.is_expected_at(i))
 }
 
 macro_rules! numbers {
     ($($number:ty)*) => {
         $(impl TestElement for $number {
-            fn at(i: usize) -> Self {
+            fn expected_at(i: usize) -> Self {
                 Self::from(pattern(i))
             }
         })*
@@ -45,27 +46,27 @@ macro_rules! numbers {
 numbers! { u8 i16 i32 f64 }
 
 impl TestElement for Char {
-    fn at(i: usize) -> Self {
+    fn expected_at(i: usize) -> Self {
         Char(pattern(i))
     }
 }
 
 impl TestElement for BinStruct {
-    fn at(i: usize) -> Self {
+    fn expected_at(i: usize) -> Self {
         BinStruct { s: i as i16, c: Char(pattern(i)), l: i as i32, o: i as u8, d: i as f64 * 0.5 }
     }
 }
 
 impl TestElement for zero_copy::BinStruct {
-    fn at(i: usize) -> Self {
-        let BinStruct { s, c, l, o, d } = BinStruct::at(i);
+    fn expected_at(i: usize) -> Self {
+        let BinStruct { s, c, l, o, d } = BinStruct::expected_at(i);
         zero_copy::BinStruct { s, c, l, o, d, ..Default::default() }
     }
 
-    // Ignores the padding.
-    fn is_at(&self, i: usize) -> bool {
+    // The padding is ignored.
+    fn is_expected_at(&self, i: usize) -> bool {
         let &zero_copy::BinStruct { s, c, l, o, d, .. } = self;
-        BinStruct { s, c, l, o, d }.is_at(i)
+        BinStruct { s, c, l, o, d }.is_expected_at(i)
     }
 }
 

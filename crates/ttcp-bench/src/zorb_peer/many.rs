@@ -8,7 +8,7 @@ use zorb::prelude::*;
 use zorb::{ObjectId, Servant};
 
 use super::NAME;
-use super::client::orb;
+use super::client::create_orb;
 use super::idl::{BinStruct, TtcpRef, TtcpServant};
 use super::integrity::elements;
 use super::server::counting_servant;
@@ -19,8 +19,7 @@ use crate::reference::{self, Address};
 use crate::report::Report;
 use crate::test_loops;
 
-/// Activates the additional objects in a POA of their own, and publishes the references to those that are
-/// called.
+/// Activates the objects of `--objects` in a POA of their own, and publishes references to the called ones.
 pub(super) fn activate(orb: &Orb, args: &ServerArgs, servant: impl Fn() -> Servant) -> anyhow::Result<()> {
     let objects = args.many.objects;
     if objects == 0 {
@@ -55,12 +54,12 @@ pub(super) fn activate(orb: &Orb, args: &ServerArgs, servant: impl Fn() -> Serva
     reference::publish_references(&args.ior, &references)
 }
 
-/// Test `objects`. Before the calls, each called object receives a number of bytes, and must confirm this
-/// number, to check that each reference leads to a different object.
+/// Runs the test `objects`. Before the calls, each called object receives a certain number of bytes, and must
+/// confirm this number. This check shows that the references lead to different objects.
 pub(super) async fn objects(orb: &Orb, args: &ClientArgs) -> anyhow::Result<Report> {
     ensure!(args.invocation == Invocation::Sii, "the test 'objects' supports only --invocation sii");
     let Address::File(ior) = &args.ior else {
-        bail!("the test 'objects' needs --ior PATH, because it reads PATH.objects")
+        bail!("the test 'objects' requires --ior PATH, because it reads PATH.objects")
     };
     let mut all: Vec<TtcpRef> = Vec::new();
     for url in reference::read_references(ior)? {
@@ -74,12 +73,12 @@ pub(super) async fn objects(orb: &Orb, args: &ClientArgs) -> anyhow::Result<Repo
         let (confirmed, sent) = (object.sync().await?, identifying_byte_count(index));
         ensure!(
             confirmed == sent,
-            "called object {index} confirms {confirmed} bytes, but {sent} were sent: it is another object"
+            "the object of reference {index} confirms {confirmed} bytes, but {sent} were sent to it: references do not lead to different objects"
         );
     }
     let mut random = RandomSequence::default();
     let count = all.len() as u64;
-    let mut next = || all.get(random.next_below(count) as usize).context("no object");
+    let mut next = || all.get(random.next_below(count) as usize).context("there are no objects");
     let call = || {
         let object = next();
         async { anyhow::Ok(object?.ping().await?) }
@@ -90,18 +89,18 @@ pub(super) async fn objects(orb: &Orb, args: &ClientArgs) -> anyhow::Result<Repo
     Ok(report)
 }
 
-/// Test `clients`: each client has a thread, a runtime and an ORB.
+/// Runs the test `clients`, in which each client has a thread, a runtime and an ORB of its own.
 pub(super) fn clients(args: &ClientArgs) -> anyhow::Result<Report> {
     ensure!(
         args.invocation == Invocation::Sii && args.connections == 1,
-        "the test 'clients' takes --depth, but neither --connections nor --invocation"
+        "the test 'clients' supports neither --connections (use --depth) nor --invocation dii"
     );
     let url = args.ior.url(args.work.object())?;
     let shared = args.clone();
     many_clients::clients(NAME, &args.work, move |slot| {
         let (args, url) = (shared.clone(), url.clone());
         super::block_on(args.orb.runtime, async move {
-            let orb = orb(&args).await?;
+            let orb = create_orb(&args).await?;
             let ttcp: TtcpRef = orb.resolve(&url).await.with_context(|| format!("calling {url}"))?;
             let echo = |bytes: Vec<u8>| ttcp.echo_octets(Bytes::from(bytes));
             let samples = slot.run(echo, || ttcp.ping()).await?;
@@ -111,22 +110,22 @@ pub(super) fn clients(args: &ClientArgs) -> anyhow::Result<Report> {
     })
 }
 
-/// One servant for all objects: it counts the bytes of each object.
+/// One servant for all objects, which counts the received bytes of each object.
 #[derive(Debug, Default)]
 struct DefaultServant {
-    bytes: Mutex<HashMap<ObjectId, u64>>,
+    byte_counts: Mutex<HashMap<ObjectId, u64>>,
 }
 
 impl DefaultServant {
-    fn add<T>(&self, items: &[T], item_size: usize) -> Result<(), SystemException> {
-        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        *bytes.entry(zorb::request().object_id().into()).or_default() += (items.len() * item_size) as u64;
+    fn add<T>(&self, items: &[T], item_bytes: usize) -> Result<(), SystemException> {
+        let mut counts = self.byte_counts.lock().unwrap_or_else(PoisonError::into_inner);
+        *counts.entry(zorb::request().object_id().into()).or_default() += (items.len() * item_bytes) as u64;
         Ok(())
     }
 
     fn take(&self) -> u64 {
-        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        bytes.remove(&ObjectId::from(zorb::request().object_id())).unwrap_or_default()
+        let mut counts = self.byte_counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.remove(&ObjectId::from(zorb::request().object_id())).unwrap_or_default()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The peer that uses zorb: a server and a client of the bench contract, written like an application.
+//! The peer that uses zorb: a server and a client of the interfaces in `idl/`, written like applications.
 
 mod call_counts;
 mod client;
@@ -21,7 +21,7 @@ use std::future::Future;
 
 use crate::cli::Runtime;
 
-/// The code that `idl!` generates for the contract, and for additional interfaces of this peer.
+/// The code that `idl!` generates for the test interfaces, and for additional interfaces of this peer.
 #[allow(missing_docs, reason = "generated code")]
 pub mod idl {
     zorb::idl!("idl/bench.idl");
@@ -41,12 +41,13 @@ pub mod idl {
 
 const NAME: &str = "zorb";
 
-const MAX_MESSAGE_SIZE: usize = (1 << 30) + (1 << 20);
+/// Size of the largest message: a buffer of 1 GiB with some space for headers.
+const MAX_MESSAGE_BYTES: usize = (1 << 30) + (1 << 20);
 
 fn limits() -> zorb::Limits {
     let mut limits = zorb::Limits::default();
-    limits.max_message_size = MAX_MESSAGE_SIZE;
-    limits.max_decoded = MAX_MESSAGE_SIZE;
+    limits.max_message_size = MAX_MESSAGE_BYTES;
+    limits.max_decoded = MAX_MESSAGE_BYTES;
     limits
 }
 
@@ -59,8 +60,8 @@ fn report_fallback(orb: &zorb::Orb) {
     }
 }
 
-/// Runs a future as a task of the runtime, because wake-ups of the multi-thread flavour's root task are
-/// expensive.
+/// Runs a future to completion. On a tokio runtime it is spawned as a task, because waking the root task of
+/// the multi-thread flavour is expensive.
 fn block_on<T: Send + 'static>(
     runtime: Runtime,
     future: impl Future<Output = anyhow::Result<T>> + Send + 'static,

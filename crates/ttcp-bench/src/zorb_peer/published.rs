@@ -1,8 +1,8 @@
-//! The interfaces of the published experiments, so that their original clients can be run against this
-//! server.
+//! The servants of the interfaces of the published experiments, so that the original clients of these
+//! experiments can be run against this server.
 //!
-//! The clients send sequences between `start_timer` and `stop_timer`. The server measures the throughput, and
-//! prints it as a line on stderr.
+//! These clients send sequences between calls of `start_timer` and `stop_timer`. The server measures the
+//! throughput, and prints it as a line on stderr.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -14,7 +14,7 @@ use super::idl::published::{
     BinStruct, TtcpSequenceRef, TtcpSequenceServant, TtcpThroughputRef, TtcpThroughputServant,
 };
 
-/// Returns the keys of the objects, and their servants. The published clients use the last key.
+/// Returns the keys of the objects, and their servants. The original clients use the last key.
 pub(super) fn servants() -> [(&'static str, Servant); 3] {
     [
         ("ttcp_sequence", Servant::of::<TtcpSequenceRef, _>(FloodTimer::default())),
@@ -23,7 +23,7 @@ pub(super) fn servants() -> [(&'static str, Servant); 3] {
     ]
 }
 
-/// The sequences received since the timer was started.
+/// The sequences that were received since the timer was started.
 struct Flood {
     started: Instant,
     bytes: u64,
@@ -36,16 +36,16 @@ impl Default for Flood {
     }
 }
 
-/// The servant: counts the user bytes of sequences, and measures their time.
+/// A servant that counts the bytes of sequences, and measures the time in which they arrive.
 #[derive(Default)]
 struct FloodTimer {
     flood: Mutex<Flood>,
 }
 
 impl FloodTimer {
-    fn add<T>(&self, items: &[T], item_size: usize) -> Result<(), SystemException> {
+    fn add<T>(&self, items: &[T], item_bytes: usize) -> Result<(), SystemException> {
         let mut flood = self.flood.lock().unwrap_or_else(PoisonError::into_inner);
-        flood.bytes += (items.len() * item_size) as u64;
+        flood.bytes += (items.len() * item_bytes) as u64;
         flood.calls += 1;
         Ok(())
     }
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_printed_rate_counts_user_bits() {
+    fn the_printed_rate_counts_the_bits_of_elements() {
         let flood = Flood { bytes: 64 << 20, calls: 512, ..Flood::default() };
         assert_eq!(format_flood(&flood, 0.5), "ttcp: 67108864 bytes in 0.500000 s, 1073.7 Mbit/s, 512 calls");
     }

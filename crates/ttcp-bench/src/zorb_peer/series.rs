@@ -1,4 +1,4 @@
-//! The test `series` with zorb: the client's side and the server's side.
+//! The test `series` with zorb, on the client's and on the server's side.
 
 use std::future::Future;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -38,6 +38,7 @@ struct Client<T> {
     elements: T,
 }
 
+/// The elements of a message, with the operations of their type.
 trait Message {
     fn call(
         &self,
@@ -54,7 +55,7 @@ trait Message {
     ) -> impl Future<Output = anyhow::Result<()>> + Send;
 }
 
-/// Records that are sent in an any. The any is created for each message, as in a real program.
+/// Records that are sent in an any. The any is created anew for each message, as in a real program.
 struct InAny(Vec<AlignedRecord>);
 
 macro_rules! messages {
@@ -90,7 +91,7 @@ impl<T: Message + Sync> SeriesCalls for Client<T> {
         Ok(self.series.begin(elements).await?)
     }
 
-    async fn message(&self, sent: u64, number: u32) -> anyhow::Result<Option<u64>> {
+    async fn send(&self, sent: u64, number: u32) -> anyhow::Result<Option<u64>> {
         Ok(match self.mode {
             CallMode::Call => Some(self.elements.call(&self.series, sent, number).await?),
             CallMode::Oneway => {
@@ -106,10 +107,10 @@ impl<T: Message + Sync> SeriesCalls for Client<T> {
         Ok(Arrivals { all: all.into_iter().map(arrival).collect(), wrong_count: bad })
     }
 
-    async fn wait(&self, until: u64) {
+    async fn wait_until(&self, time: u64) {
         match self.runtime {
-            Runtime::Blocking => series::sleep_until(until),
-            Runtime::Current | Runtime::Multi => series::wait_in_tokio(until).await,
+            Runtime::Blocking => series::sleep_until(time),
+            Runtime::Current | Runtime::Multi => series::wait_in_tokio(time).await,
         }
     }
 }
@@ -120,7 +121,7 @@ pub(super) struct Series {
 }
 
 impl Series {
-    /// Records a received message, whose elements must be those of the pattern. Returns its arrival time.
+    /// Records a message, and whether its elements match the pattern. Returns its arrival time.
     fn record<T: PartialEq>(&self, sent: u64, number: u32, s: &[T], pattern: fn(usize) -> T) -> u64 {
         let arrived = now();
         self.log().record(Arrival { sent, arrived, number }, |elements| {
@@ -172,7 +173,7 @@ servant! {
     call_any send_any &Any, Any::get::<Vec<AlignedRecord>>, aligned;
 }
 
-// The elements at position `i` of messages, which are the same for all peers.
+// The test pattern: the elements at index `i` of messages. It is the same for the ORBs of all peers.
 
 fn short(i: usize) -> i16 {
     (i * 31 + 7) as i16

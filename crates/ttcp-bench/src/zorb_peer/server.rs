@@ -1,4 +1,4 @@
-//! The servants of the contract.
+//! The zorb server, and the servant of the test interface `Ttcp`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,7 +36,7 @@ pub fn server(args: &ServerArgs) -> anyhow::Result<()> {
         for other in 0..args.demux.others {
             activate(&orb, poa, &format!("other {other}"), servant(Object::Wide, &args, &calls))?;
         }
-        let publish = |object: Object| {
+        let activate_object = |object: Object| {
             let dynamic = match args.skeleton {
                 Skeleton::Ssi => None,
                 Skeleton::Dsi => dsi::servant(object, args.check, &calls),
@@ -44,24 +44,24 @@ pub fn server(args: &ServerArgs) -> anyhow::Result<()> {
             let servant = dynamic.unwrap_or_else(|| servant(object, &args, &calls));
             activate(&orb, poa, object.key(), servant)
         };
-        let ttcp = publish(Object::Ttcp)?;
-        let others = wide::objects().chain([Object::Series, Object::ZeroCopy]);
-        let others =
-            others.map(|object| Ok((object, publish(object)?))).collect::<anyhow::Result<Vec<_>>>()?;
+        let ttcp = activate_object(Object::Ttcp)?;
+        let objects = wide::objects().chain([Object::Series, Object::ZeroCopy]);
+        let activated = objects.map(|object| Ok((object, activate_object(object)?)));
+        let references = activated.collect::<anyhow::Result<Vec<_>>>()?;
         for (key, servant) in published::servants() {
             activate(&orb, None, key, servant)?;
         }
         many::activate(&orb, &args, || servant(Object::Ttcp, &args, &calls))?;
         orb.resume();
-        reference::publish(&args.ior, &ttcp, &others)?;
+        reference::publish(&args.ior, &ttcp, &references)?;
         reference::announce_ready(args.ior.display())?;
         std::future::pending().await
     })
 }
 
-fn innermost_poa(orb: &Orb, poas: u32) -> anyhow::Result<Option<Poa>> {
+fn innermost_poa(orb: &Orb, poa_count: u32) -> anyhow::Result<Option<Poa>> {
     let mut innermost = None;
-    for level in 0..poas {
+    for level in 0..poa_count {
         let parent = innermost.unwrap_or_else(|| orb.root_poa());
         innermost = Some(parent.child(format!("level {level}")).create()?);
     }
@@ -78,8 +78,8 @@ fn servant(object: Object, args: &ServerArgs, calls: &Arc<CallCounts>) -> Servan
     }
 }
 
-/// Activates the servant: in the POA under an id that the POA chooses, or under the key if there is no POA.
-/// Returns the reference.
+/// Activates the servant and returns the reference. If there is a POA, the POA chooses the object's id. If
+/// there is none, the object has the key `key`.
 fn activate(orb: &Orb, poa: Option<&Poa>, key: &str, servant: Servant) -> anyhow::Result<String> {
     Ok(match poa {
         Some(poa) => poa.id_to_reference(&poa.activate_object(servant)?)?.to_string(),
@@ -87,7 +87,7 @@ fn activate(orb: &Orb, poa: Option<&Poa>, key: &str, servant: Servant) -> anyhow
     })
 }
 
-/// The servant of the contract: counts the user bytes of received sequences.
+/// The servant of the test interface `Ttcp`, which counts the bytes of received elements.
 #[derive(Debug, Default)]
 pub struct Ttcp {
     bytes: AtomicU64,
@@ -95,15 +95,15 @@ pub struct Ttcp {
 }
 
 impl Ttcp {
-    /// Not inlined, so that profiles show the start of the servant's code. `black_box` marks the argument as
-    /// used: otherwise the compiler could omit the decoding of structs that are not accessed.
+    /// Counts the bytes of `items`. It is not inlined, so that profiles show the start of the servant's code.
+    /// Without `black_box`, the compiler could omit the decoding of structs, because nothing accesses them.
     #[inline(never)]
-    fn add<T: integrity::TestElement>(&self, items: &[T], item_size: usize) -> Result<(), SystemException> {
+    fn add<T: integrity::TestElement>(&self, items: &[T], item_bytes: usize) -> Result<(), SystemException> {
         let items = std::hint::black_box(items);
         if self.check {
             integrity::exit_if_different(items);
         }
-        self.bytes.fetch_add((items.len() * item_size) as u64, Ordering::Relaxed);
+        self.bytes.fetch_add((items.len() * item_bytes) as u64, Ordering::Relaxed);
         Ok(())
     }
 
@@ -112,7 +112,7 @@ impl Ttcp {
     }
 }
 
-/// Implements the contract by the methods `add`, for received sequences, and `take`, for the count.
+/// Implements `TtcpServant` by the methods `add`, which counts bytes, and `take`, which returns the count.
 macro_rules! counting_servant {
     ($servant:ty) => {
         impl TtcpServant for $servant {

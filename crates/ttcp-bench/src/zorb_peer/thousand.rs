@@ -12,8 +12,8 @@ use idl::{ThousandOnewayRef, ThousandOnewayServant, ThousandRef, ThousandServant
 
 include!(concat!(env!("OUT_DIR"), "/names.rs"));
 
-/// The code that `idl!` generates for the interfaces. It is private, because unused stubs, which are nearly
-/// all, then generate no code.
+/// The code that `idl!` generates for the interfaces. The module is private, so that the compiler omits
+/// unused stubs, which are nearly all of them.
 #[allow(unreachable_pub, reason = "generated")]
 mod idl {
     zorb::idl!("idl/thousand.idl", include = ["idl"]);
@@ -25,28 +25,27 @@ pub(super) fn servant(oneway: bool, calls: &Arc<CallCounts>) -> Servant {
     if oneway { Servant::of::<ThousandOnewayRef, _>(counted) } else { Servant::of::<ThousandRef, _>(counted) }
 }
 
-pub(super) struct Last(Kind);
+pub(super) struct LastOperation(ThousandObject);
 
-enum Kind {
+enum ThousandObject {
     Twoway(ThousandRef),
     Oneway(ThousandOnewayRef),
 }
 
-impl Last {
-    /// Resolves the object at that address: `Thousand`, or `ThousandOneway`.
-    pub(super) async fn resolve(orb: &Orb, url: &str, oneway: bool) -> Result<Last, ResolveError> {
-        Ok(Last(if oneway {
-            Kind::Oneway(orb.resolve(url).await?)
+impl LastOperation {
+    /// Resolves the object with this URL: `ThousandOneway` if `oneway` is set, else `Thousand`.
+    pub(super) async fn resolve(orb: &Orb, url: &str, oneway: bool) -> Result<LastOperation, ResolveError> {
+        Ok(LastOperation(if oneway {
+            ThousandObject::Oneway(orb.resolve(url).await?)
         } else {
-            Kind::Twoway(orb.resolve(url).await?)
+            ThousandObject::Twoway(orb.resolve(url).await?)
         }))
     }
 
-    /// Calls its last operation.
     pub(super) async fn call(&self) -> Result<(), SystemException> {
         match &self.0 {
-            Kind::Twoway(object) => object.m999().await,
-            Kind::Oneway(object) => object.m999().await,
+            ThousandObject::Twoway(object) => object.m999().await,
+            ThousandObject::Oneway(object) => object.m999().await,
         }
     }
 }
@@ -58,9 +57,9 @@ macro_rules! table {
     }};
 }
 
-/// Returns the index of the operation of that name, found with that look-up strategy.
-pub(super) fn find(way: OperationDemux, name: &[u8]) -> Option<usize> {
-    thousand!(table).find_by(way, name)
+/// Looks up an operation by its name with the given strategy, and returns its index.
+pub(super) fn find(strategy: OperationDemux, name: &[u8]) -> Option<usize> {
+    thousand!(table).find_by(strategy, name)
 }
 
 struct Counted(Arc<CallCounts>);

@@ -1,5 +1,5 @@
-//! The objects with a hundred and with a thousand operations, of which the last is called, and the objects
-//! that report counts and look-up times.
+//! The test `last`, which calls the last of a hundred or a thousand operations. It uses further objects,
+//! which report how many calls the server counted, and how long its look-ups take.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -25,13 +25,14 @@ use crate::work::Work;
 /// Whether this build has the interfaces of a thousand operations.
 pub const HAS_THOUSAND: bool = cfg!(all(feature = "thousand", not(debug_assertions)));
 
+/// Returns the objects of the test `last` that this build has.
 pub(super) fn objects() -> impl Iterator<Item = Object> {
     let large = [Object::Thousand, Object::ThousandOneway].into_iter().filter(|_| HAS_THOUSAND);
     [Object::Wide, Object::WideOneway, Object::Tally, Object::Lookups].into_iter().chain(large)
 }
 
-/// Returns the servant of one of [`objects`], which counts its calls there; `None` for others.
-pub(super) fn servant(object: Object, calls: &Arc<CallCounts>, way: OperationDemux) -> Option<Servant> {
+/// Returns the servant of one of [`objects`], which counts calls of large interfaces; `None` for others.
+pub(super) fn servant(object: Object, calls: &Arc<CallCounts>, strategy: OperationDemux) -> Option<Servant> {
     let counted = CallCounter(calls.clone());
     Some(match object {
         Object::Wide => Servant::of::<WideRef, _>(counted),
@@ -41,7 +42,7 @@ pub(super) fn servant(object: Object, calls: &Arc<CallCounts>, way: OperationDem
             thousand::servant(object == Object::ThousandOneway, calls)
         }
         Object::Tally => Servant::of::<TallyRef, _>(counted),
-        Object::Lookups => Servant::of::<LookupsRef, _>(Lookups(way)),
+        Object::Lookups => Servant::of::<LookupsRef, _>(Lookups(strategy)),
         _ => return None,
     })
 }
@@ -90,7 +91,7 @@ impl TallyServant for CallCounter {
     }
 }
 
-/// Finds operations in the same way as the server.
+/// A servant that measures how long it takes to look up an operation with the strategy of the server.
 struct Lookups(OperationDemux);
 
 macro_rules! table {
@@ -100,12 +101,12 @@ macro_rules! table {
     }};
 }
 
-/// Returns the index of the operation of that name in the interface with `operations` operations.
-fn find(operations: u32, way: OperationDemux, name: &[u8]) -> Option<usize> {
+/// Looks up an operation by its name in the interface with `operations` operations, and returns its index.
+fn find(operations: u32, strategy: OperationDemux, name: &[u8]) -> Option<usize> {
     match operations {
-        100 => hundred!(table).find_by(way, name),
+        100 => hundred!(table).find_by(strategy, name),
         #[cfg(all(feature = "thousand", not(debug_assertions)))]
-        1_000 => thousand::find(way, name),
+        1_000 => thousand::find(strategy, name),
         _ => None,
     }
 }
@@ -118,7 +119,7 @@ impl LookupsServant for Lookups {
             _ => format!("m{last:03}"),
         };
         let find = || find(black_box(operations), black_box(self.0), black_box(name.as_bytes()));
-        // Also triggers lazy initialization.
+        // The first look-up is not measured, because it may trigger lazy initialization.
         if find() != usize::try_from(last).ok() || times == 0 {
             return Err(SystemException::bad_param());
         }
@@ -130,16 +131,16 @@ impl LookupsServant for Lookups {
     }
 }
 
-const TIMES: u32 = 10_000;
+const MEASURED_LOOKUPS: u32 = 10_000;
 
-/// Runs the test `last` against the server at that address.
-pub(super) async fn last(orb: &Orb, work: &Work, at: &Address) -> anyhow::Result<Report> {
-    let tally: TallyRef = orb.resolve(&at.url(Object::Tally)?).await?;
+/// Runs the test `last` against the server with this address.
+pub(super) async fn last(orb: &Orb, work: &Work, address: &Address) -> anyhow::Result<Report> {
+    let tally: TallyRef = orb.resolve(&address.url(Object::Tally)?).await?;
     let counts = || async {
         let (last, others) = tally.take().await?;
         Ok(test_loops::Tally { last, others })
     };
-    let url = at.url(work.object())?;
+    let url = address.url(work.object())?;
     macro_rules! call {
         ($reference:ty, $operation:ident) => {{
             let object: $reference = orb.resolve(&url).await?;
@@ -150,8 +151,8 @@ pub(super) async fn last(orb: &Orb, work: &Work, at: &Address) -> anyhow::Result
         Object::WideOneway => call!(WideOnewayRef, m099),
         #[cfg(all(feature = "thousand", not(debug_assertions)))]
         Object::Thousand | Object::ThousandOneway => {
-            let object = thousand::Last::resolve(orb, &url, work.oneway).await?;
-            test_loops::last(NAME, work, || object.call(), counts).await?
+            let operation = thousand::LastOperation::resolve(orb, &url, work.oneway).await?;
+            test_loops::last(NAME, work, || operation.call(), counts).await?
         }
         #[cfg(not(all(feature = "thousand", not(debug_assertions))))]
         Object::Thousand | Object::ThousandOneway => {
@@ -161,12 +162,12 @@ pub(super) async fn last(orb: &Orb, work: &Work, at: &Address) -> anyhow::Result
         }
         _ => call!(WideRef, m099),
     };
-    // Servers of other ORBs have no such object.
-    if work.lookup
+    // Only zorb servers have the object `Lookups`, so the time is measured only on request.
+    if work.measures_lookup
         && let Report(Line::Last(line)) = &mut report
     {
-        let lookups: LookupsRef = orb.resolve(&at.url(Object::Lookups)?).await?;
-        line.lookup_ns = Some(lookups.operation(work.operations, TIMES).await?);
+        let lookups: LookupsRef = orb.resolve(&address.url(Object::Lookups)?).await?;
+        line.lookup_ns = Some(lookups.operation(work.operations, MEASURED_LOOKUPS).await?);
     }
     Ok(report)
 }

@@ -38,7 +38,7 @@ fn number(value: &Value, names: &[&str]) -> u64 {
 
 #[test]
 fn a_client_is_answered_whatever_others_do() {
-    let (out, result) = abuse(&["--most", "1000000", "--peers", "300"]);
+    let (out, result) = abuse(&["--max-growth", "1000000", "--peers", "300"]);
     assert!(out.status.success() && said(&out).contains("\nHELD: "), "{}", said(&out));
     let names: Vec<_> = result["phases"].as_array().unwrap().iter().map(|phase| &phase["name"]).collect();
     let all =
@@ -84,7 +84,7 @@ fn a_client_is_answered_whatever_others_do() {
 #[test]
 fn attackers_of_one_address_get_as_many_connections_as_one_may_have() {
     let arguments =
-        ["--addresses", "1", "--peers", "300", "--most", "1000000", "--transport", "uring-threads"];
+        ["--addresses", "1", "--peers", "300", "--max-growth", "1000000", "--transport", "uring-threads"];
     let (out, result) = abuse(&arguments);
     assert!(out.status.success(), "{}", said(&out));
     let slow = phase(&result, "slowloris");
@@ -100,7 +100,7 @@ fn attackers_of_one_address_get_as_many_connections_as_one_may_have() {
 #[test]
 fn a_server_that_errs_is_found() {
     for (sabotage, told) in [("refuse", " calls were answered"), ("slow", " times as high as before")] {
-        let (out, result) = abuse(&["--first", "--sabotage", sabotage]);
+        let (out, result) = abuse(&["--fail-fast", "--sabotage", sabotage]);
         assert_eq!(out.status.code(), Some(1), "{sabotage}: {}", said(&out));
         assert!(said(&out).contains("\nNOT HELD: "), "{sabotage}: {}", said(&out));
         let violations = result["violations"].as_array().unwrap();

@@ -42,7 +42,7 @@ fn some_seconds_over(transport: &str) {
         assert!(counts["answered"].as_u64().unwrap() > 0, "{kind}: {counts}");
     }
     let faults = result["faults"].as_object().unwrap();
-    for what in ["server killed", "server stopped", "server ended in order", "garbage", "flipped bits"] {
+    for what in ["server killed", "server suspended", "server shut down", "garbage", "flipped bits"] {
         assert!(faults.get(what).and_then(Value::as_u64).unwrap_or_default() > 0, "{what}: {faults:?}");
     }
     let total = &result["total"];
@@ -71,14 +71,14 @@ fn nothing_is_lost_hung_or_leaked_over_io_uring_on_threads() {
 #[test]
 fn a_server_that_errs_is_found() {
     for (sabotage, told) in [
-        ("twice", "executed 2 times"),
-        ("corrupt", "the result is wrong"),
-        ("mute", "it was not answered"),
-        ("leak", " tasks, "),
-        ("files", " descriptors, "),
+        ("record-twice", "executed 2 times"),
+        ("wrong-results", "the result is wrong"),
+        ("no-reply", "it was not answered"),
+        ("leak-tasks", " tasks, "),
+        ("leak-files", " descriptors, "),
     ] {
         let arguments =
-            ["--seconds", "1", "--clients", "1", "--patience", "2", "--first", "--sabotage", sabotage];
+            ["--seconds", "1", "--clients", "1", "--timeout", "2", "--fail-fast", "--sabotage", sabotage];
         let (out, result) = soak(&arguments);
         assert_eq!(out.status.code(), Some(1), "{sabotage}: {}", said(&out));
         let violations = result["violations"].as_array().unwrap();

@@ -105,7 +105,7 @@ fn types_derive_more_and_servants_need_less() {
     );
     let hybrid = config.clone().interpretive().adaptive_of("B", 7).uses("all").generate().unwrap().rust;
     let hybrid: String = hybrid.split_whitespace().collect();
-    for part in ["Uses::new(\"B\",7", "pubfnall()", "__private::v1::interpreted("] {
+    for part in ["Uses::new(\"B\",7", "pubfnall()", "__private::v1::read_interpreted("] {
         assert!(hybrid.contains(part), "{part}: {hybrid}");
     }
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Error messages for JSON that does not fit its type. They list the names of members or enumerators.
+//! Error messages for JSON that does not fit its IDL type. They list the names of members or enumerators.
 
 use serde_json::Value;
 use zorb::dynamic::{DynError, DynErrorKind, Step};
@@ -28,7 +28,7 @@ fn describe(root: ExpectedType, json: &str, error: &DynError) -> String {
     let Some(expected) = expected else { return error.to_string() };
     let found = value_at(json, steps);
     if found.as_ref().is_some_and(|found| found.get("$type").is_some()) {
-        // The value may have further members, because it is of a derived type.
+        // The JSON names a derived type, which may have further members.
         return error.to_string();
     }
     let is_enum = matches!(&expected, ExpectedType::Value(code) if code.kind() == TcKind::Enum);
@@ -43,7 +43,7 @@ fn describe(root: ExpectedType, json: &str, error: &DynError) -> String {
         DynErrorKind::NoSuchMember(name) => {
             format!("there is no member `{name}`; the members are {}", list(expected.names()))
         }
-        DynErrorKind::MissingMember(_) => match expected.missing(found.as_ref()) {
+        DynErrorKind::MissingMember(_) => match expected.missing_members(found.as_ref()) {
             missing if missing.is_empty() => error.kind().to_string(),
             missing => format!("missing members: {}", list(missing)),
         },
@@ -56,7 +56,7 @@ fn describe(root: ExpectedType, json: &str, error: &DynError) -> String {
 }
 
 impl ExpectedType {
-    /// Returns the expected type one step deeper, or `None` if the type depends on the JSON.
+    /// Returns the expected type after one more step, or `None` if it depends on the JSON.
     fn step_into(self, step: &Step) -> Option<Self> {
         let code = match (self, step) {
             (Self::Members(all), Step::Member(name)) => {
@@ -92,7 +92,7 @@ impl ExpectedType {
     }
 
     /// Returns the members that are missing in the JSON, with their types.
-    fn missing(&self, json: Option<&Value>) -> Vec<String> {
+    fn missing_members(&self, json: Option<&Value>) -> Vec<String> {
         let members = self.members().into_iter().enumerate();
         let missing = members.filter(|(index, (name, _))| match json {
             Some(Value::Object(object)) => !object.contains_key(name),
@@ -103,7 +103,7 @@ impl ExpectedType {
     }
 }
 
-/// Returns the members of a struct, exception, union or value type. Those of base value types come first.
+/// Returns the members of a struct, exception, union or value type, including its base types.
 pub(super) fn all_members(code: &TypeCode) -> Vec<(String, TypeCode)> {
     let mut all = match code.concrete_base_type() {
         Ok(Some(base)) => all_members(&base.unaliased()),

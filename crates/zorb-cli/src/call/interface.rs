@@ -31,7 +31,7 @@ impl<'a> CallNames<'a> {
         {
             return Self { interface: Some(interface), operation: Some(operation) };
         }
-        // The names of operations do not have these characters.
+        // The names of operations do not contain these characters.
         match text.contains([':', '/']) {
             true => Self { interface: Some(text), operation: None },
             false => Self { interface: None, operation: Some(text) },
@@ -39,8 +39,7 @@ impl<'a> CallNames<'a> {
     }
 }
 
-/// Returns the repository id for a name, such as `IDL:Bank/Account:1.0` for `Bank::Account`. A repository id
-/// is returned unchanged.
+/// Returns the repository id for a name such as `Bank::Account`. Returns a repository id unchanged.
 pub(crate) fn repository_id(name: &str) -> String {
     let path = name.replace("::", "/");
     match path.contains(':') {
@@ -49,7 +48,7 @@ pub(crate) fn repository_id(name: &str) -> String {
     }
 }
 
-/// Returns the interface with which an object is called, and a remark for the user about how it was found.
+/// Returns the interface with which to call an object, and a remark if the user should know about it.
 pub(crate) async fn find(
     orb: &Orb,
     object: &ObjectRef,
@@ -64,8 +63,8 @@ pub(crate) async fn find(
     }
 }
 
-/// Returns the interface with a name such as `Bank::Account`, `Bank/Account` or `IDL:Bank/Account:1.0`.
-/// `Account` is sufficient if it is unique.
+/// Returns the interface with a name such as `Bank::Account`, `Bank/Account` or `IDL:Bank/Account:1.0`. The
+/// last component, such as `Account`, is sufficient if it is unique.
 pub(crate) fn find_by_name(idl: &Idl, name: &str) -> anyhow::Result<Arc<Interface>> {
     if let Some(found) = idl.find_id(name).and_then(|one| one.interface().cloned()) {
         return Ok(found);
@@ -92,8 +91,7 @@ fn scoped_name<'a>(idl: &'a Idl, interface: &'a Interface) -> &'a str {
     idl.find_id(interface.id()).map_or(interface.id(), |one| one.scoped_name())
 }
 
-/// Returns the interface with the repository id of the reference. If it is not in the IDL, queries the object
-/// which interface of the IDL it has.
+/// Returns the interface of the reference, or else an interface of the IDL that the object supports.
 async fn find_in_idl(
     idl: &Idl,
     object: &ObjectRef,
@@ -117,10 +115,7 @@ async fn find_in_idl(
             let example = remote_interfaces(idl).into_iter().find(|one| is_candidate(one));
             let hint = example.map(|one| {
                 let operation = operation.unwrap_or("OPERATION");
-                format!(
-                    "; use {}.{operation} to call it with this interface all the same",
-                    scoped_name(idl, &one)
-                )
+                format!("; use {}.{operation} to call it with this interface anyway", scoped_name(idl, &one))
             });
             bail!(
                 "{unknown}, and the object reports that it has no interface of the IDL: {}{}",
@@ -129,7 +124,7 @@ async fn find_in_idl(
             )
         }
         ([one], _) => one,
-        // Several interfaces, none of which is derived from another one: selects by the operation.
+        // There are several interfaces, and none is derived from another one. Select by the operation.
         (several, operation) => {
             let mut matches =
                 several.iter().filter(|one| operation.is_some_and(|name| has_operation(one, name)));
@@ -148,11 +143,11 @@ async fn find_in_idl(
             }
         }
     };
-    // No remark if the reference has no repository id, because `corbaloc:` URLs never have one.
+    // There is no remark if the reference has no repository id, because `corbaloc:` URLs never have one.
     let remark = (!id.is_empty()).then(|| {
         let name = scoped_name(idl, chosen);
         let operation = operation.unwrap_or("OPERATION");
-        format!("{unknown}; calling it as {name}, which it supports too (use {name}.{operation} to avoid this remark)")
+        format!("{unknown}; calling it as {name}, which it also supports (use {name}.{operation} to avoid this remark)")
     });
     Ok((Arc::clone(chosen), remark))
 }

@@ -7,12 +7,12 @@ use zorb::{TcKind, TypeCode};
 
 use super::fit::all_members;
 
+/// The depth from which sequences are written without elements.
 const MAX_SEQUENCE_DEPTH: usize = 12;
 const MAX_DEPTH: usize = 64;
 const MAX_BYTES: usize = 1 << 20;
 
-/// Returns a JSON object with an example value for each member: a zero, an empty string, the first
-/// enumerator, or a sequence of one element.
+/// Returns a JSON object with an example value for each member, such as zero or an empty string.
 pub(super) fn skeleton<'a>(members: impl Iterator<Item = (&'a str, &'a TypeCode)>) -> anyhow::Result<String> {
     let mut writer = SkeletonWriter { text: String::new(), enclosing_ids: Vec::new() };
     let all: Vec<(String, TypeCode)> = members.map(|(name, code)| (name.to_owned(), code.clone())).collect();
@@ -26,7 +26,7 @@ struct SkeletonWriter {
 }
 
 impl SkeletonWriter {
-    /// Writes an object. `case` is the label of a union, as JSON.
+    /// Writes an object. For a union, `case` is the label as JSON.
     fn object(
         &mut self,
         case: Option<String>,
@@ -71,7 +71,7 @@ impl SkeletonWriter {
             }
             TcKind::Sequence if !has_octet_elements(&code) => {
                 let element = code.content_type()?;
-                // Ends the recursion into a type that contains itself.
+                // A type that contains itself gets an empty sequence, so that the recursion ends.
                 let is_recursive =
                     element.unaliased().id().is_ok_and(|id| self.enclosing_ids.iter().any(|one| one == id));
                 if is_recursive || level >= MAX_SEQUENCE_DEPTH || is_map_entry(&element) {

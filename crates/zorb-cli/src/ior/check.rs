@@ -1,5 +1,4 @@
-//! `zorb ior check`: tests from this machine which addresses of a reference lead to the object, and why
-//! others fail.
+//! `zorb ior check`: tests which addresses of a reference lead to the object, and why others fail.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -33,10 +32,10 @@ struct AddressResult {
     outcome: Outcome,
     /// A description of the outcome, or what to do.
     text: String,
-    /// A note about an address that other machines may not reach.
+    /// A note about an address that some machines cannot reach.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'static str>,
-    /// The time until the outcome was known, if a server was reached.
+    /// The time until the outcome was known, if a server was reached and the request did not fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     answered_us: Option<u64>,
 }
@@ -48,9 +47,13 @@ enum Outcome {
     Object,
     /// A server answers, but it does not have the object.
     NoObject,
+    /// A server listens, but no request was sent.
     Listens,
+    /// A server listens, but the request failed.
     Error,
+    /// The host name cannot be resolved, or no connection can be opened.
     Unreachable,
+    /// No connection can be attempted, for example because the address is a wildcard.
     Unusable,
 }
 
@@ -66,8 +69,9 @@ pub(super) fn run(url: &ObjectUrl, time_limit: Duration, output: &Output) -> any
         let mut tasks = Vec::new();
         for (address, profile) in candidates {
             let (orb, type_id) = (orb.clone(), ior.type_id.clone());
-            tasks
-                .push(tokio::spawn(async move { test(&orb, &type_id, address, &profile, time_limit).await }));
+            tasks.push(tokio::spawn(async move {
+                test_address(&orb, &type_id, address, &profile, time_limit).await
+            }));
         }
         let mut all = Vec::new();
         for task in tasks {
@@ -112,7 +116,7 @@ impl AddressResult {
     }
 }
 
-async fn test(
+async fn test_address(
     orb: &Orb,
     type_id: &str,
     address: Address,
@@ -136,8 +140,7 @@ async fn test(
     result
 }
 
-/// Searches the object at the address in `result`. Returns an error if no server can be reached or the
-/// request fails.
+/// Looks for the object at the address in `result`. Fails if the server or its answer is missing.
 async fn find_object(
     orb: &Orb,
     type_id: &str,
@@ -166,7 +169,7 @@ async fn find_object(
         Err(_) => {
             return Err((
                 Outcome::Unreachable,
-                format!("no name server has resolved {} within {time_limit:?}", Printable::new(&host)),
+                format!("the host name {} was not resolved within {time_limit:?}", Printable::new(&host)),
             ));
         }
     };
@@ -237,7 +240,7 @@ fn connect_error(error: &io::Error) -> String {
             "connection refused: no server listens at this port; it may have ended or been restarted at another port".to_owned()
         }
         io::ErrorKind::NetworkUnreachable => NO_ROUTE.to_owned(),
-        io::ErrorKind::HostUnreachable => "the machine cannot be found in its network".to_owned(),
+        io::ErrorKind::HostUnreachable => "no machine with this address can be reached in its network".to_owned(),
         _ => error.to_string(),
     }
 }
@@ -254,13 +257,14 @@ async fn connect_unix(path: &str) -> Result<(Outcome, String), (Outcome, String)
         Ok(_) => Ok((Outcome::Listens, "a server listens at the socket".to_owned())),
         Err(error) => Err((
             Outcome::Unreachable,
-            format!("{error}: the socket belongs to another machine, or the server has ended"),
+            format!("{error}; perhaps the socket is on another machine, or the server has ended"),
         )),
     }
     #[cfg(not(unix))]
     Err((Outcome::Unusable, format!("{path}: this system does not support Unix sockets")))
 }
 
+/// Returns a reference that contains only this address.
 fn single_address_ior(type_id: &str, profile: &IiopProfile, host: String, port: u16) -> Ior {
     let removed_tags = [
         ComponentTag::ALTERNATE_IIOP_ADDRESS,

@@ -1,4 +1,4 @@
-//! The components of a profile, which contain further information than address and key.
+//! The components of a profile. They contain information in addition to the address and the object key.
 
 use giop_codec::cdr::{CdrDecode, Decoder};
 use giop_codec::code_set::{CodeSetComponent, CodeSetId};
@@ -33,6 +33,7 @@ pub(super) struct ComponentView {
     lines: Vec<String>,
 }
 
+/// The meaning of a component, as JSON and as lines of text.
 struct Meaning(Value, Vec<String>);
 
 impl Meaning {
@@ -120,12 +121,12 @@ fn meaning(component: &TaggedComponent) -> Option<Option<Meaning>> {
         }),
         ComponentTag::SSL_SEC_TRANS => component.as_ssl_sec_trans().map(ssl_meaning),
         ComponentTag::JAVA_CODEBASE | ComponentTag::OMNI_BIDIR => read(component, |d| {
-            let text = String::from(d.read_str_ascii()?);
+            let text = String::from(d.read_unconverted_str()?);
             Ok(Meaning::line(json!(text), printable(&text)))
         }),
         ComponentTag::FT_GROUP => read(component, |d| {
             let (major, minor) = (d.read_u8()?, d.read_u8()?);
-            let domain = String::from(d.read_str_ascii()?);
+            let domain = String::from(d.read_unconverted_str()?);
             let (group, version) = (d.read_u64()?, d.read_u32()?);
             Ok(Meaning::line(
                 json!({ "ft": format!("{major}.{minor}"), "domain": domain, "group": group, "version": version }),
@@ -294,12 +295,12 @@ fn tls_transport(tls: &TlsSecTrans) -> (Value, String) {
 }
 
 fn tao_endpoints(d: &mut Decoder<'_>) -> Result<Meaning, DecodeError> {
-    // Minimum size: a string with its length and terminator, and two shorts.
+    // The minimum size of an endpoint is 9 bytes: a string with its length and terminator, and two shorts.
     let count = d.read_len(9)?;
     let mut values = Vec::new();
     let mut lines = Vec::new();
     for _ in 0..count {
-        let host = String::from(d.read_str_ascii()?);
+        let host = String::from(d.read_unconverted_str()?);
         let (port, priority) = (d.read_u16()?, d.read_i16()?);
         lines.push(format!("{}, priority {priority}", address_text(&host, port)));
         values.push(json!({ "host": host, "port": port, "priority": priority }));

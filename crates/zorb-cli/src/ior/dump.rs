@@ -56,9 +56,9 @@ enum ProfileBody {
 pub(super) struct Address {
     pub(super) protocol: Protocol,
     pub(super) host: String,
-    /// 0 if the server does not listen at this address.
+    /// 0 for a Unix socket, and if the server does not listen at this address.
     pub(super) port: u16,
-    /// The source of the address: the profile, or a component.
+    /// The part of the reference that contains the address: the profile, or a component.
     pub(super) from: &'static str,
 }
 
@@ -106,7 +106,7 @@ impl Dump {
         nodes.extend(self.url.as_ref().map(|url| Node::new("url", url)));
         nodes.extend(self.name.as_ref().map(|name| {
             let name = if name.is_empty() { "the context itself" } else { name.as_str() };
-            // `OneLine` does not double backslashes, because names already contain them as escapes.
+            // Use `OneLine`, which does not double backslashes. Names already contain backslashes as escapes.
             let name = OneLine::new(name);
             Node::new("name", format!("{name}  (in the naming context below)"))
         }));
@@ -215,7 +215,7 @@ pub(super) fn addresses(profile: &IiopProfile) -> Vec<Address> {
     let mut all = vec![plain(&profile.host, profile.port, "profile")];
     for component in &profile.components {
         match component.tag {
-            // Only defined from IIOP 1.2 on.
+            // This component is defined only for IIOP 1.2 and later.
             ComponentTag::ALTERNATE_IIOP_ADDRESS if profile.version >= Version::V1_2 => {
                 let alternate = component.as_alternate_address();
                 all.extend(alternate.map(|(host, port)| plain(&host, port, "TAG_ALTERNATE_IIOP_ADDRESS")));
@@ -263,7 +263,7 @@ pub(super) fn addresses_with_profiles(ior: &Ior) -> Vec<(Address, IiopProfile)> 
         .collect()
 }
 
-/// Returns the reference in a URL. A URL without an address, such as `corbaloc:rir:`, is an error.
+/// Returns the reference in a URL, unless it has none, such as `corbaloc:rir:` or a file.
 pub(super) fn to_ior(url: &ObjectUrl) -> anyhow::Result<Ior> {
     Ok(match url {
         ObjectUrl::Ior(ior) => ior.clone(),

@@ -1,5 +1,4 @@
-//! Object keys. They are opaque to all ORBs except the one that created them, but the formats of some ORBs
-//! are known.
+//! Object keys. Only the ORB that created a key must understand it, but some formats are known.
 
 use orb_runtime::inside::Key;
 use serde::Serialize;
@@ -18,8 +17,7 @@ pub(super) struct KeyView {
     parts: Option<KeyParts>,
 }
 
-/// The parts of a key in the format of a known ORB. They can be wrong, because other ORBs may create similar
-/// keys.
+/// The parts of a key in a known format. They can be wrong, because other ORBs may create similar keys.
 #[derive(Debug, Serialize)]
 struct KeyParts {
     orb: &'static str,
@@ -85,7 +83,8 @@ fn parse_zorb(key: &[u8]) -> Option<KeyParts> {
     })
 }
 
-/// Parses `FE stamp(8) 00 id` of the root POA, or `FF name FF name (FE stamp(8)) 00 id` below it.
+/// Parses a key of omniORB. Below the root POA, each POA adds `FF name`. Then follow `FE` and a time stamp of
+/// 8 bytes if the object is transient, and `00 id`.
 fn parse_omniorb(key: &[u8]) -> Option<KeyParts> {
     let mut poa = Vec::new();
     let mut rest = key;
@@ -104,14 +103,14 @@ fn parse_omniorb(key: &[u8]) -> Option<KeyParts> {
     Some(KeyParts { orb: "omniORB", persistent: Some(!is_transient), poa: Some(poa), id: Some(text(id)) })
 }
 
-/// Parses `14 01 0F 00`, then letters for the kind of POA, the kind of id, and the lifespan.
+/// Parses a key of TAO: `14 01 0F 00`, then letters for the kind of POA, the kind of id, and the lifespan.
 fn parse_tao(key: &[u8]) -> Option<KeyParts> {
     let rest = key.strip_prefix(&[0x14, 0x01, 0x0f, 0x00])?;
     let [b'R' | b'N', b'S' | b'U', lifespan @ (b'P' | b'T'), ..] = rest else { return None };
     Some(KeyParts { orb: "TAO", persistent: Some(*lifespan == b'P'), poa: None, id: None })
 }
 
-/// Parses `server/POA/POA/id`. In a part, `/` is written as `&%`, and `&` as `&&`.
+/// Parses a key of JacORB: `server/POA/POA/id`. In each part, `/` is written as `&%`, and `&` as `&&`.
 fn parse_jacorb(key: &[u8]) -> Option<KeyParts> {
     let mut parts: Vec<&[u8]> = key.split(|byte| *byte == b'/').collect();
     let id = parts.pop().filter(|id| !id.is_empty())?;
@@ -123,8 +122,7 @@ fn parse_jacorb(key: &[u8]) -> Option<KeyParts> {
     };
     let server = name(server)?;
     let poa = poas.iter().map(name).collect::<Option<Vec<_>>>()?;
-    // A name without a POA is accepted only with the default server name or a number. Otherwise it could be a
-    // key that a user chose.
+    // Without a POA, only the default server name or a number shows that a user did not choose the key.
     let is_transient = server == "StandardImplName" || server.bytes().all(|byte| byte.is_ascii_digit());
     (is_transient || !poa.is_empty()).then(|| KeyParts {
         orb: "JacORB",
@@ -188,7 +186,7 @@ mod tests {
         Some(names.iter().map(|name| (*name).to_owned()).collect())
     }
 
-    /// The keys were created by these ORBs.
+    /// The keys in this test were created by the ORBs.
     #[test]
     fn keys_of_known_orbs_are_parsed() {
         let root = b"\xfe\x27\xf2\x00\x6b\x00\x00\x54\x5c\x00\x00\x00\x00\x00";

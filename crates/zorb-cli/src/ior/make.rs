@@ -22,11 +22,10 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct MakeArgs {
-    /// A corbaloc: URL with address and key, instead of --at and --key
+    /// A corbaloc: URL or IOR: with address and key, instead of --at and --key
     #[arg(value_name = "URL", conflicts_with_all = ["at", "key", "key_hex"], required_unless_present = "at")]
     url: Option<String>,
-    /// The repository id of the interface, such as IDL:Module/Interface:1.0; if it is missing, clients query
-    /// the object
+    /// The repository id, such as IDL:Module/Interface:1.0; if it is missing, clients query the object
     #[arg(long = "type", value_name = "ID", default_value = "")]
     type_id: String,
     /// The address of the server; may be repeated for alternate addresses
@@ -44,7 +43,7 @@ pub(crate) struct MakeArgs {
         value_parser = PossibleValuesParser::new(["1.0", "1.1", "1.2"]).map(|text| iiop_version(&text))
     )]
     version: Version,
-    /// Declare that the server supports UTF-8 and UTF-16, as zorb does; otherwise text is in ISO 8859-1
+    /// Declare that the server supports UTF-8 and UTF-16, as zorb does (default: ISO 8859-1)
     #[arg(long)]
     code_sets: bool,
     /// An additional port for TLS; TLS is required if --at has port 0
@@ -142,13 +141,13 @@ fn create(args: &MakeArgs) -> anyhow::Result<Ior> {
     }
     for profile in &mut profiles {
         if args.code_sets {
-            profile.components.push(TaggedComponent::code_sets(&CodeSetComponentInfo::zorb())?);
+            profile.components.push(TaggedComponent::code_sets(&CodeSetComponentInfo::zorb_default())?);
         }
         if let Some(port) = args.ssl_port {
             let requires =
                 if profile.port == 0 { SslSecTrans::PROTECTED } else { SslSecTrans::NO_PROTECTION };
             let supports = SslSecTrans::PROTECTED
-                | SslSecTrans::DETECTS
+                | SslSecTrans::DETECT_REPLAY_AND_MISORDERING
                 | SslSecTrans::TRUST_IN_TARGET
                 | SslSecTrans::TRUST_IN_CLIENT
                 | requires;

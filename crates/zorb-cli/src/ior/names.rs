@@ -68,8 +68,7 @@ pub(super) fn component_name(tag: u32) -> Option<&'static str> {
     })
 }
 
-/// Returns the vendor of a tag from a range that the OMG assigned to the vendor. These tags start with ASCII
-/// letters.
+/// Returns the vendor to which the OMG assigned a tag. The tag starts with letters in ASCII.
 fn vendor(tag: u32) -> Option<&'static str> {
     Some(match tag >> 8 {
         0x41_5454 => "omniORB",

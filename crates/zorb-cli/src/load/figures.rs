@@ -1,4 +1,4 @@
-//! Measurements of calls. Their memory does not grow with the number of calls.
+//! Measurements of calls. Their size in memory does not grow with the number of calls.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,15 +11,16 @@ use zorb::dynamic::DynamicException;
 
 use crate::limits::with_program_options;
 
-/// The maximum latency that is recorded exactly: one hour.
+/// The maximum latency that is recorded: one hour. Longer latencies are recorded as one hour.
 const MAX_LATENCY_NANOS: u64 = 3_600_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
-const MAX_KINDS: usize = 64;
+const MAX_EXCEPTION_KINDS: usize = 64;
 const MAX_EXAMPLE_CHARS: usize = 300;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome<'a> {
     Success,
+    /// A user exception, by its repository id.
     UserException(String),
     /// A system exception. `kind` is its name with the minor code.
     Failure {
@@ -45,9 +46,11 @@ impl<'a> Outcome<'a> {
     }
 }
 
+/// The number of exceptions of one kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(super) struct KindCount {
     pub(super) count: u64,
+    /// The text of one of the exceptions. Empty for user exceptions.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) example: String,
 }
@@ -55,9 +58,9 @@ pub(super) struct KindCount {
 pub(super) struct Measurements(Mutex<Counts>);
 
 pub(super) struct Counts {
-    /// The latencies in nanoseconds of all calls with a reply, including user exceptions. `None` if the
-    /// histogram could not be created.
+    /// The latencies of calls that did not fail, in nanoseconds. `None` if the histogram cannot be created.
     pub(super) latencies: Option<Histogram<u64>>,
+    /// The number of calls that returned results.
     pub(super) answered: u64,
     pub(super) user_exceptions: BTreeMap<String, KindCount>,
     pub(super) failures: BTreeMap<String, KindCount>,
@@ -79,9 +82,9 @@ impl Measurements {
         self.with(|counts| {
             match outcome {
                 Outcome::Success => counts.answered += 1,
-                Outcome::UserException(id) => count(&mut counts.user_exceptions, id, String::new),
+                Outcome::UserException(id) => count_exception(&mut counts.user_exceptions, id, String::new),
                 Outcome::Failure { kind, exception } => {
-                    return count(&mut counts.failures, kind, || {
+                    return count_exception(&mut counts.failures, kind, || {
                         with_program_options(&exception.to_string()).chars().take(MAX_EXAMPLE_CHARS).collect()
                     });
                 }
@@ -119,9 +122,9 @@ impl Measurements {
     }
 }
 
-/// Counts an exception. If there are too many kinds, further kinds are counted as `other`.
-fn count(kinds: &mut BTreeMap<String, KindCount>, kind: &str, example: impl FnOnce() -> String) {
-    let kind = if kinds.contains_key(kind) || kinds.len() < MAX_KINDS { kind } else { "other" };
+/// Counts an exception, as `other` if there are already too many kinds.
+fn count_exception(kinds: &mut BTreeMap<String, KindCount>, kind: &str, example: impl FnOnce() -> String) {
+    let kind = if kinds.contains_key(kind) || kinds.len() < MAX_EXCEPTION_KINDS { kind } else { "other" };
     if let Some(known) = kinds.get_mut(kind) {
         known.count += 1;
         return;
@@ -170,8 +173,8 @@ mod tests {
                 .record(&Outcome::UserException(format!("IDL:X{number}:1.0")), Duration::from_millis(1));
         }
         measurements.with(|counts| {
-            assert_eq!(counts.user_exceptions.len(), MAX_KINDS + 1);
-            assert_eq!(counts.user_exceptions["other"].count, 1000 - MAX_KINDS as u64);
+            assert_eq!(counts.user_exceptions.len(), MAX_EXCEPTION_KINDS + 1);
+            assert_eq!(counts.user_exceptions["other"].count, 1000 - MAX_EXCEPTION_KINDS as u64);
         });
         let long = SystemException::unknown();
         let long = Err(long.with_reason("é".repeat(10_000)).into());

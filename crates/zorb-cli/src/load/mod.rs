@@ -18,9 +18,9 @@ use zorb::dynamic::{DynamicException, OperationInfo, Request};
 use zorb::prelude::*;
 
 use crate::call::{CallTarget, IdlArgs, create_request, find_operation, read_arguments};
-use crate::client::{Client, termination_signal};
+use crate::client::{ClientOptions, termination_signal};
 use crate::failure::Verdict;
-use crate::login::Login;
+use crate::login::LoginOptions;
 use crate::output::Output;
 use crate::{options, target};
 use figures::{Measurements, Outcome};
@@ -36,10 +36,11 @@ Examples:
 
 Without --rate, the next call starts when one of the concurrent calls completes. With --rate, calls are due at a fixed rate. The
 latency of a call that is delayed by earlier calls is measured from the time when it was due. Therefore, a server that stops for a
-second causes high latencies of all calls that were due in this second, not only of one.
+second causes high latencies of all calls that were due in this second, and not only of one call.
 
-Latencies include user exceptions, but not failures, which are counted by kind. The latency of a oneway call is the time to hand it
-to the connection. Ctrl-C ends the run and prints the results so far. The exit code is 1 if a call failed or no call succeeded.";
+Latencies are measured of calls that return results or raise user exceptions. Failed calls are only counted, by kind. The latency of
+a oneway call is the time until the connection has accepted it. Ctrl-C ends the run and prints the results so far. The exit code is
+1 if a call failed or no call succeeded.";
 
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -62,7 +63,7 @@ pub(crate) struct LoadArgs {
     /// The total number of calls
     #[arg(short = 'n', long, value_name = "CALLS", default_value_t = 10_000, conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
     number: u64,
-    /// The time during which calls are started, instead of a number of calls
+    /// The time during which calls are started (instead of --number)
     #[arg(long, value_name = "TIME", value_parser = options::duration)]
     duration: Option<Duration>,
     /// The number of calls to start per second, even if calls are slow
@@ -74,9 +75,9 @@ pub(crate) struct LoadArgs {
     #[command(flatten)]
     idl: IdlArgs,
     #[command(flatten)]
-    login: Login,
+    login: LoginOptions,
     #[command(flatten)]
-    client: Client,
+    client: ClientOptions,
 }
 
 fn rate(text: &str) -> Result<f64, String> {
@@ -89,7 +90,7 @@ pub(crate) fn run(args: &LoadArgs, output: &Output) -> anyhow::Result<Verdict> {
     let report = crate::start::runtime(None)?.block_on(async {
         let mut orbs = Vec::new();
         for _ in 0..args.connections.min(args.concurrency) {
-            // One ORB for each connection, because all references of an ORB share a connection.
+            // Create one ORB for each connection, because all references of an ORB share one connection.
             orbs.push(args.client.orb(credentials.clone()).await?);
         }
         let report = measure(args, &orbs, output).await;
@@ -134,7 +135,7 @@ async fn measure(args: &LoadArgs, orbs: &[Orb], output: &Output) -> anyhow::Resu
             },
         }
     };
-    // Calls without a reply are abandoned and not measured.
+    // After an interruption, calls without a reply are abandoned. They are not measured.
     let elapsed = start.elapsed();
     workers.shutdown().await;
     progress.bar.finish_and_clear();
@@ -199,22 +200,23 @@ async fn prepare_calls(
             let request = create_request(&object, &operation, arguments.as_deref())?;
             calls = Some(PreparedCalls { operation, requests: vec![request] });
         }
-        // Connects in advance, so that no latency includes the connection setup.
+        // Connect in advance, so that no latency includes the time to connect.
         object.validate_connection().await.context("cannot connect to the object")?;
     }
     calls.context("the number of connections is 0")
 }
 
+/// The state that all workers share.
 struct Load {
     schedule: Schedule,
-    /// The measurements. Several workers share an element, so that the memory does not grow with their
-    /// number.
+    /// The measurements. Several workers share an element, so that many workers need no more memory.
     shards: Vec<Measurements>,
     finished_calls: AtomicU64,
     is_oneway: bool,
 }
 
 impl Load {
+    /// Makes calls one after the other, until the schedule ends.
     async fn make_calls(self: Arc<Self>, request: Request, worker_index: usize) {
         while let Some(start) = self.schedule.next_call().await {
             let result = match self.is_oneway {
@@ -237,7 +239,7 @@ struct Progress {
 
 impl Progress {
     fn new(args: &LoadArgs, output: &Output) -> Self {
-        // Draws nothing if standard error is not a terminal.
+        // The progress bar draws nothing if standard error is not a terminal.
         let target = match output.is_json {
             true => ProgressDrawTarget::hidden(),
             false => ProgressDrawTarget::stderr(),

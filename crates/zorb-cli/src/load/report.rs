@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::figures::{KindCount, Measurements};
 use crate::output::{Node, Tone};
 
+/// The parameters and the course of a run.
 pub(super) struct Run {
     pub(super) operation: String,
     pub(super) elapsed: Duration,
@@ -27,16 +28,17 @@ pub(super) struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     rate: Option<f64>,
     seconds: f64,
+    /// The number of calls that returned results.
     answered: u64,
     user_exceptions: BTreeMap<String, KindCount>,
     failures: BTreeMap<String, KindCount>,
     failed: u64,
-    /// The number of started calls without a reply at the end.
+    /// The number of calls that had no reply yet when the run ended.
     unfinished: u64,
     /// The number of calls that were due, but not started because too many calls were in progress.
     not_begun: u64,
     calls_per_second: f64,
-    /// The latencies of calls with a reply, or `None` if there was no reply.
+    /// The latencies of calls that returned results or raised user exceptions. `None` if there were none.
     #[serde(skip_serializing_if = "Option::is_none")]
     latency_us: Option<Latency>,
     interrupted: bool,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// When to make calls: a number of calls or for a duration, and at a fixed rate or as fast as possible.
+/// Decides when calls are made: up to a number or for a duration, and at a rate or as fast as possible.
 #[derive(Debug)]
 pub(super) struct Schedule {
     start: Instant,
@@ -32,11 +32,10 @@ impl Schedule {
         Self { start, number, end, rate, assigned: AtomicU64::new(0), started: AtomicU64::new(0) }
     }
 
-    /// Waits until the next call is due. Returns the time from which its latency is measured, or `None` if
-    /// there are no more calls.
+    /// Waits until the next call is due. Returns the start of its latency, or `None` after the last call.
     ///
-    /// This is the due time if earlier calls delayed the call. Otherwise it is the actual start, so that the
-    /// delay of a timer is not included.
+    /// If earlier calls delayed the call, the latency is measured from the time at which the call was due. In
+    /// other cases, it is measured from the actual start, so that it does not include the delay of a timer.
     pub(super) async fn next_call(&self) -> Option<Instant> {
         let start = match self.next_action(Instant::now()) {
             Action::End => return None,
@@ -74,6 +73,7 @@ impl Schedule {
         self.started.load(Ordering::Relaxed)
     }
 
+    /// Returns the number of calls that were due before `now` but have not started.
     pub(super) fn overdue_calls(&self, now: Instant) -> u64 {
         let Some(rate) = self.rate else { return 0 };
         let end = self.end.map_or(now, |end| end.min(now));

@@ -14,16 +14,17 @@ const MAX_EMPTY_PAGES: u32 = 100;
 #[derive(Debug, Clone, Copy, Args)]
 pub(super) struct Bounds {
     /// The maximum number of bindings that are listed
-    #[arg(long, value_name = "BINDINGS", default_value_t = 100_000)]
-    most: usize,
+    #[arg(long = "most", value_name = "BINDINGS", default_value_t = 100_000)]
+    max_bindings: usize,
     /// The maximum time for the whole list; --timeout limits each call
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = options::duration)]
-    within: Duration,
+    #[arg(long = "within", value_name = "TIME", default_value = "60s", value_parser = options::duration)]
+    max_time: Duration,
 }
 
-/// The unused part of the limits while a command runs.
+/// The part of the limits that a running command has not used yet.
 #[derive(Debug)]
 pub(super) struct RemainingBounds {
+    /// The number of bindings that may still be listed.
     bindings: usize,
     bounds: Bounds,
     deadline: Instant,
@@ -32,19 +33,21 @@ pub(super) struct RemainingBounds {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StopReason {
+    /// There are more bindings than `max_bindings`.
     TooMany,
     Timeout,
     /// The service returned too many consecutive empty pages.
     EmptyPages,
+    /// Standard output is closed, or a write to it failed.
     Closed,
 }
 
 impl Bounds {
     pub(super) fn start(self) -> RemainingBounds {
-        // At most 30 years, so that the sum does not overflow.
+        // The time is limited to 30 years, so that the sum does not overflow.
         let max = Duration::from_secs(30 * 365 * 86_400);
-        let deadline = Instant::now() + self.within.min(max);
-        RemainingBounds { bindings: self.most, bounds: self, deadline, empty_pages: 0 }
+        let deadline = Instant::now() + self.max_time.min(max);
+        RemainingBounds { bindings: self.max_bindings, bounds: self, deadline, empty_pages: 0 }
     }
 }
 
@@ -64,21 +67,21 @@ impl RemainingBounds {
         Ok(())
     }
 
-    /// Returns a message with what to do, or `None` if standard output is closed.
+    /// Returns a message that says which option helps, or `None` for [`StopReason::Closed`].
     pub(super) fn message(&self, stop: StopReason) -> Option<String> {
-        let Bounds { most, within } = self.bounds;
+        let Bounds { max_bindings: max, max_time } = self.bounds;
         Some(match stop {
             StopReason::TooMany => {
-                format!("there are more than {most} bindings; --most {} lists more", most.saturating_mul(10))
+                format!("there are more than {max} bindings; --most {} lists more", max.saturating_mul(10))
             }
             StopReason::Timeout => {
                 format!(
-                    "the list was not complete within {within:?}; --within {:?} waits longer",
-                    within.saturating_mul(10)
+                    "the list was not complete within {max_time:?}; --within {:?} waits longer",
+                    max_time.saturating_mul(10)
                 )
             }
             StopReason::EmptyPages => {
-                format!("the service returned {MAX_EMPTY_PAGES} empty pages in sequence")
+                format!("the service returned {MAX_EMPTY_PAGES} consecutive pages without bindings")
             }
             StopReason::Closed => return None,
         })
@@ -91,7 +94,7 @@ mod tests {
 
     #[test]
     fn bindings_are_counted_up_to_the_maximum() {
-        let mut remaining = Bounds { most: 5, within: Duration::from_secs(60) }.start();
+        let mut remaining = Bounds { max_bindings: 5, max_time: Duration::from_secs(60) }.start();
         let listed = (0..10).take_while(|_| remaining.count_binding().is_ok()).count();
         assert_eq!((listed, remaining.count_binding()), (5, Err(StopReason::TooMany)));
         assert!(remaining.message(StopReason::TooMany).unwrap().contains("more than 5 bindings; --most 50"));
@@ -100,7 +103,7 @@ mod tests {
 
     #[test]
     fn too_many_empty_pages_end_the_list() {
-        let mut remaining = Bounds { most: 5, within: Duration::MAX }.start();
+        let mut remaining = Bounds { max_bindings: 5, max_time: Duration::MAX }.start();
         for _ in 0..MAX_EMPTY_PAGES - 1 {
             assert_eq!(remaining.count_page(0), Ok(()));
         }

@@ -28,9 +28,9 @@ impl<W: Write> ListWriter<W> {
         Self { out, is_json, open_lists: Vec::new(), error: None }
     }
 
-    /// Begins the list of the whole output, or a list within the last item.
+    /// Begins the list of the whole output, or a list inside the last item.
     pub(super) fn begin_list(&mut self) {
-        self.json("[");
+        self.write_json("[");
         self.open_lists.push(false);
     }
 
@@ -38,48 +38,48 @@ impl<W: Write> ListWriter<W> {
         if self.open_lists.pop() == Some(true) {
             self.json_line_break();
         }
-        self.json("]");
+        self.write_json("]");
     }
 
-    /// Writes an item of the current list: as JSON, or as text with the node.
-    pub(super) fn item(&mut self, json: &impl Serialize, node: impl FnOnce() -> Node) {
+    /// Writes an item of the current list: `json` if the output is JSON, and the node if it is text.
+    pub(super) fn write_item(&mut self, json: &impl Serialize, node: impl FnOnce() -> Node) {
         self.begin_item();
         if self.is_json {
             let text = serde_json::to_string(json).unwrap_or_default();
-            self.json(&text);
+            self.write_json(&text);
         } else {
-            self.node(&node(), self.open_lists.len().saturating_sub(1));
+            self.write_node(&node(), self.open_lists.len().saturating_sub(1));
         }
     }
 
-    /// Writes the first part of an item that contains a list: the start of a JSON object, or the node.
+    /// Writes the start of an item that contains a list: the start of a JSON object, or the node.
     pub(super) fn begin_nested_item(&mut self, json: &str, node: impl FnOnce() -> Node) {
         self.begin_item();
-        self.json(json);
+        self.write_json(json);
         if !self.is_json {
-            self.node(&node(), self.open_lists.len().saturating_sub(1));
+            self.write_node(&node(), self.open_lists.len().saturating_sub(1));
         }
     }
 
-    /// Writes a node, one level deeper than the current list. Writes nothing if the output is JSON.
-    pub(super) fn nested_node(&mut self, node: &Node) {
-        self.node(node, self.open_lists.len());
+    /// Writes a node one level deeper than the current list. Writes nothing if the output is JSON.
+    pub(super) fn write_nested_node(&mut self, node: &Node) {
+        self.write_node(node, self.open_lists.len());
     }
 
-    fn node(&mut self, node: &Node, depth: usize) {
+    fn write_node(&mut self, node: &Node, depth: usize) {
         if !self.is_json && self.error.is_none() {
             self.error = write_level(&mut self.out, std::slice::from_ref(node), depth).err();
         }
     }
 
     /// Writes a part of JSON. Writes nothing if the output is text.
-    pub(super) fn json(&mut self, text: &str) {
+    pub(super) fn write_json(&mut self, text: &str) {
         if self.is_json && self.error.is_none() {
             self.error = self.out.write_all(escaped_json(text).as_bytes()).err();
         }
     }
 
-    /// Fails if a write failed. [`finish`](Self::finish) returns the error.
+    /// Flushes the output. Fails after any failed write. [`finish`](Self::finish) returns the error.
     pub(super) fn flush(&mut self) -> Result<(), StopReason> {
         if self.error.is_none() {
             self.error = self.out.flush().err();
@@ -87,9 +87,9 @@ impl<W: Write> ListWriter<W> {
         if self.error.is_some() { Err(StopReason::Closed) } else { Ok(()) }
     }
 
-    /// Ends the output. Returns the first error of a write, except that the reader closed the pipe.
+    /// Ends the output. Fails after any failed write, unless the reader has closed the pipe.
     pub(super) fn finish(mut self) -> anyhow::Result<()> {
-        self.json("\n");
+        self.write_json("\n");
         let _ = self.flush();
         match self.error {
             Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -103,14 +103,14 @@ impl<W: Write> ListWriter<W> {
         let has_items =
             self.open_lists.last_mut().is_some_and(|has_items| std::mem::replace(has_items, true));
         if has_items {
-            self.json(",");
+            self.write_json(",");
         }
         self.json_line_break();
     }
 
     fn json_line_break(&mut self) {
         let indent = format!("\n{:1$}", "", 2 * self.open_lists.len());
-        self.json(&indent);
+        self.write_json(&indent);
     }
 }
 
@@ -122,13 +122,13 @@ mod tests {
         let mut out = Vec::new();
         let mut lines = ListWriter::to(&mut out, is_json);
         lines.begin_list();
-        lines.item(&serde_json::json!({ "name": "a" }), || Node::new("a", ""));
+        lines.write_item(&serde_json::json!({ "name": "a" }), || Node::new("a", ""));
         lines.begin_nested_item(r#"{"name":"b","context":"#, || Node::new("b/", ""));
         lines.begin_list();
-        lines.item(&serde_json::json!({ "name": "c" }), || Node::new("c", ""));
+        lines.write_item(&serde_json::json!({ "name": "c" }), || Node::new("c", ""));
         lines.end_list();
-        lines.nested_node(&Node::new("...", "more"));
-        lines.json("}");
+        lines.write_nested_node(&Node::new("...", "more"));
+        lines.write_json("}");
         lines.end_list();
         lines.finish().unwrap();
         String::from_utf8(out).unwrap()

@@ -15,13 +15,13 @@ use crate::output::{Node, Output, Tone, printable};
 struct ListedBinding {
     name: String,
     context: bool,
-    /// With `--long`.
+    /// Only with `--long`.
     #[serde(skip_serializing_if = "Option::is_none")]
     type_id: Option<String>,
-    /// With `--long`, if the address can be written as a `corbaloc:` URL.
+    /// Only with `--long`, and only if the address can be written as a `corbaloc:` URL.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
-    /// With `--long`, the reason why the name could not be resolved.
+    /// Only with `--long`: the reason why the name could not be resolved.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -43,10 +43,10 @@ pub(super) async fn run(
         Ok(result) => return Ok(result.map(|()| Verdict::Good)?),
         Err(reason) => reason,
     };
-    // Releases the iterator of the service. If the call fails, the service releases it later.
+    // Let the service release its iterator. If this fails, a timeout releases it.
     let _ = remaining.within(listing.close()).await;
     let Some(message) = remaining.message(reason) else { return Ok(Verdict::Good) };
-    output.failure(&anyhow::anyhow!(message));
+    output.print_failure(&anyhow::anyhow!(message));
     Ok(Verdict::Bad)
 }
 
@@ -72,7 +72,7 @@ async fn print_pages<W: std::io::Write>(
         for (name, kind) in page {
             remaining.count_binding()?;
             let binding = describe_binding(names, name, kind, long, remaining).await?;
-            lines.item(&binding, || binding.node(width.unwrap_or(0)));
+            lines.write_item(&binding, || binding.node(width.unwrap_or(0)));
             if long {
                 lines.flush()?;
             }
@@ -98,7 +98,7 @@ async fn describe_binding(
                 binding.type_id = Some(object.repository_id().to_owned());
                 binding.url = object.to_corbaloc();
             }
-            // For example, the name is bound to nil, or was unbound since the page was read.
+            // For example, the name is bound to nil, or was unbound after the page had been read.
             Err(error) => binding.error = Some(with_program_options(&error.to_string()).into_owned()),
         }
     }
@@ -114,7 +114,7 @@ fn display_name(name: &str, kind: BindingType) -> String {
 }
 
 impl ListedBinding {
-    /// Returns the node, with the name padded to the width of its page.
+    /// Returns the node. Its name is padded to `width`, the width of the longest name of the page.
     fn node(&self, width: usize) -> Node {
         let kind = if self.context { BindingType::Ncontext } else { BindingType::Nobject };
         let name = display_name(&self.name, kind);

@@ -22,7 +22,7 @@ pub(crate) use serve::ServeArgs;
 
 use bounds::Bounds;
 
-use crate::client::{Client, block_on};
+use crate::client::{ClientOptions, block_on};
 use crate::failure::{UsageError, Verdict, with_hint};
 use crate::options::Deferred;
 use crate::output::{Node, Output};
@@ -48,7 +48,7 @@ pub(crate) struct NamesArgs {
     #[arg(long, value_name = "REFERENCE", global = true)]
     service: Option<String>,
     #[command(flatten)]
-    client: Client,
+    client: ClientOptions,
     #[command(subcommand)]
     command: NamesCommand,
 }
@@ -91,7 +91,7 @@ enum NamesCommand {
         /// The object: IOR:, corbaloc: or file:, a file that contains a reference, or - for standard input
         #[arg(value_name = "REFERENCE")]
         target: String,
-        /// Replace the object that is bound to the name now
+        /// Replace the object that is currently bound to the name
         #[arg(long)]
         replace: bool,
         /// Create the missing contexts in the name
@@ -100,8 +100,8 @@ enum NamesCommand {
         /// The object is a naming context, which becomes a part of the name tree
         #[arg(long)]
         context: bool,
-        /// The number of seconds after which the name is unbound, unless the command is repeated. Needs a
-        /// service of zorb that stores its names in etcd
+        /// The number of seconds after which the name is unbound, unless the command is repeated. This
+        /// requires a naming service of zorb that stores its names in etcd
         #[arg(long = "for", value_name = "SECONDS", conflicts_with_all = ["replace", "context"])]
         seconds: Option<u32>,
     },
@@ -119,12 +119,11 @@ enum NamesCommand {
     },
     /// Prints changes of names until Ctrl-C: bound, unbound, rebound. Works with any service, by polling it
     Watch(watch::WatchArgs),
-    /// Reports whether the names of a service of zorb are current; if its storage is unavailable, they may be
-    /// outdated
+    /// Reports whether the names of a naming service of zorb are current, or may be outdated
     Status,
     /// Runs a naming service until Ctrl-C, by default at port 2809 and with its names in a file
     Serve(Deferred<Box<ServeArgs>>),
-    /// Recreates a damaged file of names, and keeps a copy of the damaged one
+    /// Recreates a damaged file of names, and keeps a copy of the damaged file
     Repair {
         /// The damaged file
         #[arg(value_name = "FILE")]
@@ -151,25 +150,25 @@ pub(crate) fn run(args: &NamesArgs, output: &Output) -> anyhow::Result<Verdict> 
 }
 
 impl NamesArgs {
-    /// Returns an error if an option for calls is given to a command that calls no naming service.
+    /// Returns an error if an option for calls is given to a command that does not call a naming service.
     fn reject_service_options(&self) -> Result<(), UsageError> {
         if self.service.is_none() && self.client.is_default() {
             return Ok(());
         }
-        let text = "--service and the options for connections cannot be used here: this command calls no naming service";
+        let text = "--service and the options for connections cannot be used here: this command does not call a naming service";
         Err(UsageError(text.to_owned()))
     }
 }
 
 async fn run_client(orb: &Orb, args: &NamesArgs, output: &Output) -> anyhow::Result<Verdict> {
-    let names = service(orb, args.service.as_deref()).await?;
+    let names = resolve_service(orb, args.service.as_deref()).await?;
     match &args.command {
         NamesCommand::List { name, long, bounds } => {
-            let context = context(&names, name.as_deref()).await?;
+            let context = resolve_context(&names, name.as_deref()).await?;
             return list::run(&context, *long, bounds.start(), output).await;
         }
         NamesCommand::Tree { name, depth, bounds } => {
-            let context = context(&names, name.as_deref()).await?;
+            let context = resolve_context(&names, name.as_deref()).await?;
             return tree::run(context, *depth, bounds.start(), output).await;
         }
         NamesCommand::Resolve { name } => {
@@ -180,16 +179,17 @@ async fn run_client(orb: &Orb, args: &NamesArgs, output: &Output) -> anyhow::Res
         }
         NamesCommand::Bind { name, target, replace, parents, context, seconds } => {
             let url = target::read(target)?.to_string();
-            if let (true, Some(parent)) = (*parents, parent(name)) {
+            if let (true, Some(parent)) = (*parents, parent_of(name)) {
                 names.make_contexts(parent).await?;
             }
-            let result = bind(orb, &names, name, &url, (*replace, *context, *seconds)).await;
+            let options = BindOptions { replace: *replace, is_context: *context, seconds: *seconds };
+            let result = bind(orb, &names, name, &url, options).await;
             result.map_err(add_parents_hint)?;
         }
         NamesCommand::Make { name } => drop(names.make_contexts(name).await?),
         NamesCommand::Unbind { name } => names.unbind(name).await?,
         NamesCommand::Watch(watch) => {
-            let context = context(&names, watch.name.as_deref()).await?;
+            let context = resolve_context(&names, watch.name.as_deref()).await?;
             return watch::run(&context, watch, args.client.timeout, output).await;
         }
         NamesCommand::Status => {
@@ -197,7 +197,7 @@ async fn run_client(orb: &Orb, args: &NamesArgs, output: &Output) -> anyhow::Res
             output.show(&status, status::Status::nodes)?;
             return Ok(if status.current { Verdict::Good } else { Verdict::Bad });
         }
-        // Handled by the caller.
+        // `run` has already executed these commands.
         NamesCommand::Serve(_) | NamesCommand::Repair { .. } => {}
     }
     Ok(Verdict::Good)
@@ -220,21 +220,22 @@ fn naming_error(name: &str, error: BindForError) -> NamingError {
     }
 }
 
-/// Binds a name. The tuple is `--replace`, `--context` and `--for`.
-async fn bind(
-    orb: &Orb,
-    names: &Naming,
-    name: &str,
-    url: &str,
-    (replace, context, seconds): (bool, bool, Option<u32>),
-) -> anyhow::Result<()> {
+/// The options `--replace`, `--context` and `--for` of `zorb names bind`.
+struct BindOptions {
+    replace: bool,
+    is_context: bool,
+    seconds: Option<u32>,
+}
+
+async fn bind(orb: &Orb, names: &Naming, name: &str, url: &str, options: BindOptions) -> anyhow::Result<()> {
+    let BindOptions { replace, is_context, seconds } = options;
     if let Some(seconds) = seconds {
         let bound: ObjectRef = orb.resolve_unchecked(url).await?;
-        let context = status::balanced(names).await?;
+        let context = status::as_balanced_context(names).await?;
         let result = context.bind_for(&parse_name(name)?, bound, seconds).await;
         return Ok(result.map_err(|error| naming_error(name, error))?);
     }
-    if context {
+    if is_context {
         let bound: NamingContextRef = orb.resolve(url).await?;
         if replace {
             names.rebind_context(name, &bound).await?;
@@ -255,7 +256,7 @@ fn add_parents_hint(error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-async fn service(orb: &Orb, service: Option<&str>) -> anyhow::Result<Naming> {
+async fn resolve_service(orb: &Orb, service: Option<&str>) -> anyhow::Result<Naming> {
     let found = match service {
         Some(text) => Naming::new(orb.resolve(&target::read(text)?.to_string()).await?),
         None => orb
@@ -266,15 +267,15 @@ async fn service(orb: &Orb, service: Option<&str>) -> anyhow::Result<Naming> {
     Ok(found)
 }
 
-async fn context(names: &Naming, name: Option<&str>) -> anyhow::Result<Naming> {
+async fn resolve_context(names: &Naming, name: Option<&str>) -> anyhow::Result<Naming> {
     Ok(match name {
         None | Some("") => names.clone(),
         Some(name) => names.enter(name).await?,
     })
 }
 
-/// Returns a name without its last component. Escaped separators do not count.
-fn parent(name: &str) -> Option<&str> {
+/// Returns a name without its last component, or `None` if it has only one component.
+fn parent_of(name: &str) -> Option<&str> {
     let bytes = name.as_bytes();
     let is_separator = |position: &usize| {
         let before = bytes.get(..*position).unwrap_or_default();
@@ -286,14 +287,14 @@ fn parent(name: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::parent;
+    use super::parent_of;
 
     #[test]
     fn the_parent_of_a_name_lacks_only_the_last_component() {
-        assert_eq!(parent("a/b.c/d"), Some("a/b.c"));
-        assert_eq!(parent("a"), None);
-        assert_eq!(parent(r"a\/b"), None);
-        assert_eq!(parent(r"a\\/b"), Some(r"a\\"));
-        assert_eq!(parent(r"x/a\/b"), Some("x"));
+        assert_eq!(parent_of("a/b.c/d"), Some("a/b.c"));
+        assert_eq!(parent_of("a"), None);
+        assert_eq!(parent_of(r"a\/b"), None);
+        assert_eq!(parent_of(r"a\\/b"), Some(r"a\\"));
+        assert_eq!(parent_of(r"x/a\/b"), Some("x"));
     }
 }

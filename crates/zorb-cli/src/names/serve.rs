@@ -19,10 +19,10 @@ use crate::{log, start};
 /// Options of `zorb names serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// The address to listen at: iiop://HOST:PORT or unix:PATH; may be repeated
+    /// The address to listen on: iiop://HOST:PORT or unix:PATH; may be repeated
     #[arg(long, value_name = "URL", default_value = "iiop://127.0.0.1:2809")]
     listen: Vec<String>,
-    /// The host in references, if it differs from that of --listen; may be repeated
+    /// The host in references, if it differs from the host of --listen; may be repeated
     #[arg(long, value_name = "HOST[:PORT]")]
     publish: Vec<String>,
     /// The file of the names (default: zorb/names.redb in the data directory of the user)
@@ -74,7 +74,7 @@ struct RepairReport {
 pub(super) fn run(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
     output.make_nonblocking()?;
     log::start();
-    start::runtime(None)?.block_on(begin(args, output))
+    start::runtime(None)?.block_on(open_store_and_serve(args, output))
 }
 
 pub(super) fn repair(file: &Path, output: &Output) -> anyhow::Result<Verdict> {
@@ -99,7 +99,7 @@ pub(super) fn repair(file: &Path, output: &Output) -> anyhow::Result<Verdict> {
     Ok(Verdict::Good)
 }
 
-async fn begin(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
+async fn open_store_and_serve(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
     let mut builder = start::server_builder(&args.orb, args.size, &args.listen, args.admin.as_deref())?;
     for host in &args.publish {
         builder = builder.publish(host);
@@ -112,7 +112,7 @@ async fn begin(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
     let store = match (args.memory, &args.store) {
         (true, _) => None,
         (false, Some(path)) => Some(path.clone()),
-        (false, None) => Some(default_store()?),
+        (false, None) => Some(default_store_path()?),
     };
     match &store {
         None => serve(builder, MemoryStore::new(), None, args, output).await,
@@ -120,7 +120,7 @@ async fn begin(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
     }
 }
 
-/// Serves an open store. The server does not listen before the store is open, so early clients retry.
+/// Serves an open store. Before the store is open, connections are refused, so that clients retry.
 async fn serve<S: Store>(
     builder: zorb::OrbBuilder,
     store: S,
@@ -129,12 +129,12 @@ async fn serve<S: Store>(
     output: &Output,
 ) -> anyhow::Result<Verdict> {
     let store = Arc::new(store);
-    // Requests are held until the root context exists. OBJECT_NOT_EXIST would mean that it never will.
+    // Requests are held until the root context exists. OBJECT_NOT_EXIST would tell clients to give up.
     let built = builder.start_paused().build().await;
     let hint = "another naming service may use the port; --listen selects another one";
     let orb = built.map_err(|error| with_hint(error, hint))?;
     let result = serve_until_signal(&orb, store, path, args, output).await;
-    // Also after a failure, so that clients of held requests are informed that they were not executed.
+    // Shut down even after a failure. Clients are then notified that their held requests were not executed.
     orb.shutdown().await;
     result
 }
@@ -173,7 +173,7 @@ async fn serve_until_signal<S: Store>(
 }
 
 /// Returns the default location of the store, according to the XDG Base Directory Specification.
-fn default_store() -> anyhow::Result<PathBuf> {
+fn default_store_path() -> anyhow::Result<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let data = variable("XDG_DATA_HOME").or_else(|| variable("HOME").map(|home| home.join(".local/share")));
     let folder = data.context("neither XDG_DATA_HOME nor HOME is set; use --store FILE")?.join("zorb");

@@ -1,4 +1,4 @@
-//! `zorb names status`.
+//! `zorb names status`: the state of a naming service of zorb.
 
 use anyhow::Context;
 use cos_naming::zorb_naming::{BalancedContextRef, State};
@@ -11,14 +11,15 @@ use crate::output::{Node, Tone};
 #[derive(Debug, Serialize)]
 pub(super) struct Status {
     pub(super) current: bool,
-    /// For how many seconds the storage has been unavailable.
+    /// The number of seconds for which the storage has been unavailable.
     away_for: u32,
+    /// The number of iterators that the service keeps for clients that list names.
     iterators: u32,
 }
 
 impl Status {
     pub(super) async fn query(names: &Naming) -> anyhow::Result<Self> {
-        let State { current, away_for, iterators } = balanced(names).await?.state().await?;
+        let State { current, away_for, iterators } = as_balanced_context(names).await?.state().await?;
         Ok(Self { current, away_for, iterators })
     }
 
@@ -34,7 +35,7 @@ impl Status {
     }
 }
 
-/// Returns the context with the interface that zorb's naming service adds.
-pub(super) async fn balanced(names: &Naming) -> anyhow::Result<BalancedContextRef> {
-    names.context().narrow().await.context("the naming service is not one of zorb")
+/// Returns the context with the additional interface of zorb's naming service.
+pub(super) async fn as_balanced_context(names: &Naming) -> anyhow::Result<BalancedContextRef> {
+    names.context().narrow().await.context("the naming service is not a service of zorb")
 }

@@ -1,4 +1,4 @@
-//! `zorb names tree`: prints all names below a context incrementally.
+//! `zorb names tree`: prints all names below a context. They are printed while they are read.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::Write;
@@ -16,10 +16,9 @@ use crate::failure::Verdict;
 use crate::limits::with_program_options;
 use crate::output::{Node, Output, Tone};
 
-/// The maximum number of contexts that are queried concurrently, so that the timeouts of unreachable contexts
-/// overlap.
-const MAX_PREFETCHED: usize = 32;
-/// The maximum size of the first page of a prefetched context. A larger page is requested again later.
+/// The maximum number of contexts that are queried concurrently. Their timeouts then overlap.
+const MAX_PREFETCHED_CONTEXTS: usize = 32;
+/// The maximum size of the first page of a prefetched context. A larger page is requested again.
 const MAX_PREFETCHED_BYTES: usize = 64 << 10;
 /// The maximum total size of the keys and addresses of visited contexts.
 const MAX_VISITED_BYTES: usize = 64 << 20;
@@ -60,7 +59,7 @@ pub(super) async fn run(
         remaining: &mut remaining,
         lines: &mut lines,
         visited: VisitedContexts::default(),
-        prefetch_slots: Arc::new(Semaphore::new(MAX_PREFETCHED)),
+        prefetch_slots: Arc::new(Semaphore::new(MAX_PREFETCHED_CONTEXTS)),
         is_complete: true,
         is_end_printed: false,
     };
@@ -73,14 +72,14 @@ pub(super) async fn run(
 }
 
 impl<W: Write> TreePrinter<'_, W> {
-    /// Prints a context. Also closes its list after an error.
+    /// Prints a context. Closes its list even after an error.
     fn print_context(
         &mut self,
         context: OpenContext,
         level: u32,
     ) -> Pin<Box<dyn Future<Output = Result<(), StopReason>> + '_>> {
         Box::pin(async move {
-            self.lines.json(r#"{"bindings":"#);
+            self.lines.write_json(r#"{"bindings":"#);
             self.lines.begin_list();
             let result = self.print_pages(context, level).await;
             self.lines.end_list();
@@ -92,23 +91,23 @@ impl<W: Write> TreePrinter<'_, W> {
             if let Some(reason) = reason {
                 self.is_complete &= reason == ALREADY_LISTED;
                 let text = serde_json::to_string(&reason).unwrap_or_default();
-                self.lines.json(&format!(r#","missing":{text}"#));
+                self.lines.write_json(&format!(r#","missing":{text}"#));
                 self.print_omission(&reason, result.is_err());
             }
-            self.lines.json("}");
+            self.lines.write_json("}");
             result.map(drop)
         })
     }
 
-    /// Prints in text output why names are missing at this position. A reason that ends the whole output
-    /// (`is_end`) is printed only once.
+    /// Prints the reason why names are missing at this position, if the output is text. If the reason ends
+    /// the whole output (`is_end`), it is printed only once.
     fn print_omission(&mut self, reason: &str, is_end: bool) {
         if !std::mem::replace(&mut self.is_end_printed, is_end) {
-            self.lines.nested_node(&Node::new("...", reason).tone(Tone::Doubtful));
+            self.lines.write_nested_node(&Node::new("...", reason).tone(Tone::Doubtful));
         }
     }
 
-    /// Prints the bindings of a context. `Some` is the reason why bindings are missing.
+    /// Prints the bindings of a context. Returns the reason if the context cannot be printed completely.
     async fn print_pages(&mut self, context: OpenContext, level: u32) -> Result<Option<String>, StopReason> {
         let OpenContext { names, mut listing, mut first_page } = context;
         if let Some(reason) = self.omission_reason(names.context(), level) {
@@ -130,12 +129,12 @@ impl<W: Write> TreePrinter<'_, W> {
                 break stop;
             }
         };
-        // Releases the iterator of the service. If the call fails, the service releases it later.
+        // Let the service release its iterator. If this fails, a timeout releases it.
         let _ = self.remaining.within(listing.close()).await;
         Err(stop)
     }
 
-    /// Returns the reason why a context is not listed, if any. Otherwise, marks it as visited.
+    /// Records a context as visited. Returns the reason if it must not be listed.
     fn omission_reason(&mut self, context: &NamingContextRef, level: u32) -> Option<String> {
         match self.visited.insert(context) {
             Some(true) if level >= self.depth => Some(format!("only {level} levels are listed (--depth)")),
@@ -157,7 +156,7 @@ impl<W: Write> TreePrinter<'_, W> {
         let mut prefetched = PrefetchQueue::default();
         for (name, kind) in page {
             self.remaining.count_binding()?;
-            while prefetched.0.len() < MAX_PREFETCHED
+            while prefetched.0.len() < MAX_PREFETCHED_CONTEXTS
                 && let Some(next) = context_names.next()
             {
                 let with_page = level + 1 < self.depth;
@@ -165,7 +164,7 @@ impl<W: Write> TreePrinter<'_, W> {
                 prefetched.0.push_back(tokio::spawn(prefetch(names.clone(), next, with_page, slots)));
             }
             if kind == BindingType::Nobject {
-                self.lines.item(&serde_json::json!({ "name": name }), || Node::new(&name, ""));
+                self.lines.write_item(&serde_json::json!({ "name": name }), || Node::new(&name, ""));
                 continue;
             }
             let text = serde_json::to_string(&name).unwrap_or_default();
@@ -190,7 +189,7 @@ impl<W: Write> TreePrinter<'_, W> {
                     }
                 },
             };
-            self.lines.json("}");
+            self.lines.write_json("}");
             result?;
         }
         self.lines.flush()
@@ -199,12 +198,12 @@ impl<W: Write> TreePrinter<'_, W> {
     fn print_unread_context(&mut self, reason: &str, is_end: bool) {
         self.is_complete = false;
         let text = serde_json::to_string(reason).unwrap_or_default();
-        self.lines.json(&format!(r#"{{"bindings":[],"missing":{text}}}"#));
+        self.lines.write_json(&format!(r#"{{"bindings":[],"missing":{text}}}"#));
         self.print_omission(reason, is_end);
     }
 }
 
-/// The contexts that are prefetched, in the order of their output. Dropping the queue aborts the tasks.
+/// The tasks that prefetch contexts, in the order of the output. Dropping the queue aborts the tasks.
 #[derive(Default)]
 struct PrefetchQueue(VecDeque<PrefetchTask>);
 
@@ -214,7 +213,7 @@ impl Drop for PrefetchQueue {
     }
 }
 
-/// Resolves a context, and with `with_page` also requests its first page.
+/// Resolves a context. If `with_page` is true, also requests its first page.
 async fn prefetch(
     names: Naming,
     name: String,
@@ -250,7 +249,7 @@ struct VisitedContexts {
 }
 
 impl VisitedContexts {
-    /// Adds a context. Returns whether it is new, or `None` if the contexts need too much memory.
+    /// Adds a context. Returns whether it is new, or `None` if too much memory would be needed.
     fn insert(&mut self, context: &NamingContextRef) -> Option<bool> {
         let ior = context.ior();
         let (key, addresses) = match ior.iiop_profile() {

@@ -20,8 +20,7 @@ use crate::output::{Output, escaped_json};
 
 const MAX_CONCURRENT_CALLS: usize = 16;
 
-/// The maximum duration of a scan of all names, as a multiple of the call timeout. Otherwise a slow service
-/// could block a scan forever.
+/// The maximum duration of a scan of all names, as a multiple of the call timeout.
 const MAX_SCAN_TIMEOUTS: u32 = 12;
 
 /// Options of `zorb names watch`.
@@ -37,8 +36,8 @@ pub(crate) struct WatchArgs {
     #[arg(long, value_name = "LEVELS", default_value_t = 16)]
     depth: u32,
     /// The maximum number of names that are watched
-    #[arg(long, value_name = "NAMES", default_value_t = 10_000)]
-    most: usize,
+    #[arg(long = "most", value_name = "NAMES", default_value_t = 10_000)]
+    max_names: usize,
 }
 
 /// What a name is bound to.
@@ -47,7 +46,7 @@ enum Binding {
     Context,
     /// The reference of an object, or `None` if it is unknown or nil.
     Object(Option<String>),
-    /// The members of a group, which only the naming service of zorb has.
+    /// A group, with the text of its members. Only the naming service of zorb has groups.
     Group(String),
 }
 
@@ -122,7 +121,7 @@ pub(super) async fn run(
         names: names.clone(),
         groups: names.context().narrow().await.ok(),
         depth: args.depth,
-        most: args.most,
+        max_names: args.max_names,
         max_scan_time: timeout.saturating_mul(MAX_SCAN_TIMEOUTS).max(args.interval),
     };
     let work = async {
@@ -180,8 +179,7 @@ fn write_line(output: &Output, line: &Line<'_>) -> anyhow::Result<bool> {
     }
 }
 
-/// Completes when standard output is closed. A failed write would reveal this too, but nothing is written
-/// without changes.
+/// Completes when standard output is closed, even if no name changes and nothing is written.
 fn output_closed() -> anyhow::Result<impl Future<Output = ()>> {
     let (close, closed) = tokio::sync::oneshot::channel::<()>();
     #[cfg(unix)]
@@ -195,7 +193,7 @@ fn output_closed() -> anyhow::Result<impl Future<Output = ()>> {
             while poll(&mut descriptors, None).is_err_and(|error| error == rustix::io::Errno::INTR) {}
             let _ = close.send(());
         });
-        thread.context("cannot start")?;
+        thread.context("cannot start the thread that observes standard output")?;
     }
     Ok(async move {
         if closed.await.is_err() {
@@ -220,7 +218,7 @@ fn differences<'a>(
         let (context, reference) = (is_context(bound), reference(bound));
         match before.get(name) {
             None => lines.push(Line::Bound { name, context, reference }),
-            // The binding was a group before, but this was not known.
+            // The first scan does not recognize groups. The name may have been bound to one before.
             Some(Binding::Object(_)) if matches!(bound, Binding::Group(_)) => {}
             Some(other) if other != bound => lines.push(Line::Rebound { name, context, reference }),
             Some(_) => {}
@@ -230,7 +228,7 @@ fn differences<'a>(
 }
 
 impl Scan {
-    /// Adds the names of an earlier scan that this scan could not read.
+    /// Adds the names of an earlier scan that this scan could not read. They are assumed to be unchanged.
     fn with_unread_names(mut self, before: &Self) -> Self {
         for (name, bound) in &before.names {
             let is_below = |context: &String| {
@@ -246,10 +244,10 @@ impl Scan {
 
 struct Watch {
     names: Naming,
-    /// The context with the interface for groups, if the service is one of zorb.
+    /// The context with the interface for groups, or `None` if the service has no groups.
     groups: Option<BalancedContextRef>,
     depth: u32,
-    most: usize,
+    max_names: usize,
     max_scan_time: Duration,
 }
 
@@ -263,7 +261,7 @@ impl Watch {
 
     async fn scan_without_timeout(&self, before: &BTreeMap<String, Binding>) -> anyhow::Result<Scan> {
         let mut scan = Scan::default();
-        // Contexts can be bound in cycles.
+        // Visited contexts are recorded, because contexts can be bound in cycles.
         let mut visited = HashSet::from([self.names.context().as_object().to_string()]);
         let mut contexts = vec![(String::new(), self.names.clone(), 0)];
         let mut objects = Vec::new();
@@ -284,7 +282,7 @@ impl Watch {
                     break;
                 }
                 for (name, kind) in page {
-                    if scan.names.len() >= self.most {
+                    if scan.names.len() >= self.max_names {
                         scan.is_truncated = true;
                         break;
                     }
@@ -307,7 +305,7 @@ impl Watch {
                         Err(_) => scan.unread.push(full_name),
                     }
                 }
-                if scan.names.len() >= self.most {
+                if scan.names.len() >= self.max_names {
                     scan.is_truncated = true;
                     break;
                 }
@@ -333,8 +331,7 @@ impl Watch {
     }
 }
 
-/// Returns the current binding of a name, or `None` if it is not bound any more. `previous` is the binding of
-/// the previous scan.
+/// Returns the current binding of a name, or `None` if it is unbound. `previous` is the last known one.
 async fn current_binding(
     names: &Naming,
     groups: Option<&BalancedContextRef>,
@@ -350,10 +347,10 @@ async fn current_binding(
         Ok(object) => Binding::Object(Some(object.to_string())),
         Err(NamingError::NotFound { .. }) => return None,
         Err(NamingError::Nil(_)) => Binding::Object(None),
-        // The binding is unknown: reports no change.
+        // The binding is unknown. Return the previous one, so that no change is reported.
         Err(_) => return Some(previous.unwrap_or(Binding::Object(None))),
     };
-    // A group resolves to a different object each time.
+    // The name of a group can resolve to a different member each time. This is not a change.
     if previous.as_ref().is_some_and(|previous| *previous != found)
         && let Some(Ok(members)) = members(groups, name).await
     {
@@ -362,7 +359,7 @@ async fn current_binding(
     Some(found)
 }
 
-/// Returns the members of a group as one text, or `None` if the service is not one of zorb.
+/// Returns the members of a group as one text, or `None` if the service has no groups.
 async fn members(groups: Option<&BalancedContextRef>, name: &str) -> Option<Result<String, MembersError>> {
     let name = parse_name(name).ok()?;
     let found = groups?.members(&name).await;

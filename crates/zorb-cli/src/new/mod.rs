@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use idl_compiler::emit::{Options, ServantNames, Skeleton, servant_names};
+use idl_compiler::emit::{Options, ServantNames, SkeletonOptions, servant_names};
 use idl_compiler::{Compiler, Disk, Model};
 
 use crate::failure::Verdict;
@@ -23,7 +23,7 @@ pub(crate) struct NewArgs {
     /// A folder that is searched by `#include`; may be repeated
     #[arg(short = 'I', long, value_name = "FOLDER")]
     include: Vec<PathBuf>,
-    /// A folder with the sources of zorb to depend on, instead of the published crate
+    /// A folder with the sources of zorb, on which the project depends instead of the published crate
     #[arg(long, value_name = "FOLDER")]
     zorb_path: Option<PathBuf>,
     /// The folder in which the project is created
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &NewArgs) -> anyhow::Result<Verdict> {
             .with_context(|| format!("cannot create the folder {}", parent.display()))?;
         fs::write(&path, &file.content).with_context(|| format!("cannot write {}", path.display()))?;
     }
-    // Ignores a closed standard output, because the project has been created.
+    // A closed standard output is not an error, because the project has been created.
     let _ = writeln!(
         io::stdout(),
         "created {folder}\n  cd {folder} && cargo run --bin server\n  write the servants in src/servants.rs",
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &NewArgs) -> anyhow::Result<Verdict> {
     Ok(Verdict::Good)
 }
 
-/// Returns the files of the project, or the errors in the IDL.
+/// Returns the files of the project. The inner error is the text of the errors in the IDL.
 fn project_files(args: &NewArgs) -> anyhow::Result<Result<Vec<ProjectFile>, String>> {
     let mut compiler = Compiler::default().files(Disk::new());
     for folder in &args.include {
@@ -88,7 +88,7 @@ fn project_files(args: &NewArgs) -> anyhow::Result<Result<Vec<ProjectFile>, Stri
         bail!("{} cannot be read", args.idl.display());
     };
     let options = Options::default();
-    let skeleton = Skeleton { module: "crate::idl".parse().ok(), interfaces: Vec::new() };
+    let skeleton = SkeletonOptions { module: "crate::idl".parse().ok(), interfaces: Vec::new() };
     let generated = servant_names(&model, &options, &skeleton)
         .and_then(|names| Ok((names, idlc::skeleton(&model, &options, &skeleton, &main)?)));
     let (servants, skeleton) = match generated {
@@ -107,7 +107,8 @@ fn project_files(args: &NewArgs) -> anyhow::Result<Result<Vec<ProjectFile>, Stri
             format!("{{ path = \"{}\" }}", path.display().to_string().escape_default())
         }
     };
-    let project = templates::Project { name: &args.name, idl: &main, zorb: &zorb, servants: &servants };
+    let project =
+        templates::Project { name: &args.name, idl_path: &main, zorb_dependency: &zorb, servants: &servants };
     let text = |path: &str, content: String| ProjectFile { path: path.into(), content: content.into_bytes() };
     let mut files = vec![
         text("Cargo.toml", project.manifest()),
@@ -122,9 +123,10 @@ fn project_files(args: &NewArgs) -> anyhow::Result<Result<Vec<ProjectFile>, Stri
     Ok(Ok(files))
 }
 
-/// Returns copies of all IDL files that were read, in the folder `idl` of the project. The first one is
-/// `--idl`. Each file keeps its path relative to the folder of the first file, or to a folder that `#include`
-/// searches, so that all `#include` lines remain valid.
+/// Returns copies of all IDL files that were read, for the folder `idl`. The first is that of `--idl`.
+///
+/// Each file keeps its path relative to the folder of the first file, or to a folder that `#include`
+/// searches. Therefore all `#include` lines remain valid.
 fn copied_idl_files(model: &Model, args: &NewArgs) -> anyhow::Result<Vec<ProjectFile>> {
     let own_folder = args.idl.parent().map(Path::to_owned).unwrap_or_default();
     let folders: Vec<PathBuf> = std::iter::once(own_folder).chain(args.include.iter().cloned()).collect();

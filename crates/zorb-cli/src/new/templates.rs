@@ -8,10 +8,10 @@ use super::object_name;
 pub(super) struct Project<'a> {
     /// The name of the package.
     pub(super) name: &'a str,
-    /// The path of the IDL file in the project.
-    pub(super) idl: &'a str,
+    /// The path of the IDL file, relative to the folder of the project.
+    pub(super) idl_path: &'a str,
     /// The value of the dependency `zorb` in the manifest.
-    pub(super) zorb: &'a str,
+    pub(super) zorb_dependency: &'a str,
     pub(super) servants: &'a [ServantNames],
 }
 
@@ -28,7 +28,7 @@ zorb = {zorb}
 tokio = {{ version = "1", features = ["macros", "rt-multi-thread"] }}
 "#,
             name = self.name,
-            zorb = self.zorb,
+            zorb = self.zorb_dependency,
         )
     }
 
@@ -43,7 +43,7 @@ pub mod idl {{
 
 pub mod servants;
 "#,
-            idl = self.idl,
+            idl = self.idl_path,
         )
     }
 
@@ -56,7 +56,7 @@ use zorb::prelude::*;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {{
-    // Requests are held until `run_until`, when all objects exist.
+    // Requests are held until `run_until` is called. By then, all objects exist.
     let orb = Orb::builder().listen("iiop://127.0.0.1:2900").start_paused().build().await?;
 "#,
             library = self.library_name(),
@@ -130,7 +130,7 @@ When the interface changes, `zorb idl skeleton {idl} --module crate::idl` prints
 the interface that are incompatible with old clients.
 "#,
             name = self.name,
-            idl = self.idl,
+            idl = self.idl_path,
             object = self.remote_servants().next().map_or("", object_name),
         )
     }
@@ -144,7 +144,7 @@ the interface that are incompatible with old clients.
     }
 }
 
-/// Returns a path in the library as it is written in the binaries, without `crate::`.
+/// Converts a path of the library to the path that the binaries use. It does not begin with `crate::`.
 fn path_in_binary(path: &str) -> &str {
     path.strip_prefix("crate::").unwrap_or(path)
 }

@@ -8,12 +8,11 @@ use zorb::Any;
 use zorb::dynamic::{DynServant, Dynamic, DynamicException, NVList, OperationInfo, ServerRequest};
 use zorb::{SystemException, TypeCode};
 
-use super::look::{MAX_INLINE_BYTES, has_json, log_text};
 use super::script::{Answer, Answers, Outcome};
+use super::value_json::{MAX_INLINE_BYTES, has_json, log_text};
 use crate::output::{Output, escaped_json};
 
-/// A servant that answers requests according to a script. If the script has no answer, it returns default
-/// values.
+/// A servant that answers requests according to a script, or else with default values.
 pub(super) struct Mock {
     answers: Arc<Answers>,
     state: Mutex<State>,
@@ -37,14 +36,14 @@ impl Mock {
         Self { answers: Arc::new(answers), state: Mutex::default(), log }
     }
 
-    /// Returns the first of the matching answers that was not yet used `times` times, and counts its use.
+    /// Returns the first of the matching answers that was used fewer than `max_uses` times. Counts the use.
     fn choose(&self, operation: &str, matching: Vec<usize>) -> Option<&Answer> {
         let answers = self.answers.get(operation)?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         matching.into_iter().find_map(|index| {
             let answer = answers.get(index)?;
             let use_count = state.use_counts.entry((operation.to_owned(), index)).or_default();
-            if answer.times.is_some_and(|times| *use_count >= times) {
+            if answer.max_uses.is_some_and(|max_uses| *use_count >= max_uses) {
                 return None;
             }
             *use_count += 1;
@@ -52,8 +51,8 @@ impl Mock {
         })
     }
 
-    /// Returns the indexes of the answers that match the arguments. If the script compares large arguments,
-    /// they are decoded on a blocking thread.
+    /// Returns the indexes of the answers that match the arguments. If large arguments must be compared with
+    /// the script, they are decoded on a blocking thread.
     async fn matching_answers(&self, request: &ServerRequest) -> Vec<usize> {
         let operation = request.operation();
         let Some(answers) = self.answers.get(operation) else { return Vec::new() };
@@ -86,8 +85,8 @@ impl Mock {
         let (mut result, outs): (Option<Any>, &[(String, Any)]) = match answer.map(|answer| &answer.outcome) {
             None => (None, &[]),
             Some(Outcome::Values(result, outs)) => (result.clone(), outs),
-            Some(Outcome::User(exception)) => return Err(DynamicException::User(exception.clone())),
-            Some(Outcome::System(exception)) => return Err(exception.clone().into()),
+            Some(Outcome::UserException(exception)) => return Err(DynamicException::User(exception.clone())),
+            Some(Outcome::SystemException(exception)) => return Err(exception.clone().into()),
         };
         {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

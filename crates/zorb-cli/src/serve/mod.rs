@@ -1,8 +1,8 @@
 //! `zorb serve`: objects of any IDL that answer according to a script.
 
-mod look;
 mod mock;
 mod script;
+mod value_json;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -38,14 +38,15 @@ A script is a JSON object with an object for each object key:
           { \"result\": 3.5, \"out\": { \"note\": \"thanks\" }, \"delay_ms\": 20, \"times\": 2 },
           { \"raises\": \"TRANSIENT\" } ] } } }
 
-Of several answers, the first one is used whose `when` has the same arguments as the call, and which was used fewer than `times`
-times. Missing values are zero or empty. Attributes keep the values that clients set.";
+If an operation has several answers, the first suitable one is used: the values in its `when` equal the arguments of the call, and it
+was used fewer than `times` times. Results that the script does not give are zero or empty. Attributes keep the values that clients
+set.";
 
 /// Options of `zorb serve`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
-    /// The address to listen at; may be repeated
+    /// The address to listen on; may be repeated
     #[arg(long, value_name = "URL", default_value = "iiop://127.0.0.1:0")]
     listen: Vec<String>,
     /// A JSON file with the answers of the objects
@@ -123,7 +124,7 @@ async fn serve(
 ) -> anyhow::Result<Verdict> {
     let builder = start::server_builder(&args.orb, args.size, &args.listen, args.admin.as_deref())?;
     let signal = termination_signal()?;
-    // Requests are held until all objects exist. OBJECT_NOT_EXIST would mean that an object never will.
+    // Requests are held until all objects exist. OBJECT_NOT_EXIST would tell clients to give up.
     let orb = builder.start_paused().build().await?;
     orb.add_value_types(&idl.value_types());
     output.print_admin_address(&orb);
@@ -133,7 +134,7 @@ async fn serve(
         start::set_serving();
         signal.await;
     }
-    // Also after a failure, so that clients of held requests are informed that they were not executed.
+    // Shut down even after a failure. Clients are then notified that their held requests were not executed.
     orb.shutdown().await;
     result.map(|()| Verdict::Good)
 }
@@ -150,7 +151,7 @@ fn activate(
         let object: ObjectRef =
             orb.activation().named(&key).activate_erased(Servant::dynamic(interface, mock))?;
         if let Some(folder) = &args.ior {
-            // File names cannot contain all characters of keys.
+            // Keys may contain characters that file names cannot contain.
             let name: String =
                 key.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect();
             let path = folder.join(format!("{name}.ior"));
@@ -164,7 +165,7 @@ fn activate(
             reference: object.to_string(),
         });
     }
-    // With the repository, objects answer `_interface`. An object may already have the key of the repository.
+    // With the repository, objects answer `_interface`. An object of the script may have its key.
     match InterfaceRepository::new().idl(idl).serve(orb) {
         Err(ServeError::Key(_)) => output
             .remark("objects do not answer _interface, because an object has the key InterfaceRepository"),

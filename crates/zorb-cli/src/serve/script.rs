@@ -1,4 +1,4 @@
-//! The answers of objects, from a script file.
+//! The script of `zorb serve`: a JSON file with the objects to serve and their answers.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,11 +21,12 @@ pub(super) struct Script(BTreeMap<String, ScriptObject>);
 #[serde(deny_unknown_fields)]
 pub(super) struct ScriptObject {
     pub(super) interface: String,
-    /// One or more answers for each operation and attribute.
+    /// One answer, or an array of answers, for each operation and attribute.
     #[serde(default)]
     operations: BTreeMap<String, Value>,
 }
 
+/// An answer as it is written in a script. The field names are the JSON keys.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ScriptAnswer {
@@ -40,25 +41,25 @@ struct ScriptAnswer {
     times: Option<u64>,
 }
 
-/// The answers of an object, by the names of operations in messages (such as `_get_balance`).
+/// The answers of an object by operation name in messages, such as `deposit` or `_get_balance`.
 pub(super) type Answers = BTreeMap<String, Vec<Answer>>;
 
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// The arguments to which the answer applies, by name, as normalized JSON.
+    /// The arguments with which the answer applies: names, and values as normalized JSON.
     pub(super) when: Vec<(String, String)>,
     pub(super) outcome: Outcome,
     pub(super) delay: Duration,
-    /// How often the answer is used, or `None` without a limit.
-    pub(super) times: Option<u64>,
+    /// The maximum number of calls that get this answer, or `None` if there is no limit.
+    pub(super) max_uses: Option<u64>,
 }
 
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// The result and the `out` and `inout` arguments, if given.
     Values(Option<Any>, Vec<(String, Any)>),
-    User(Any),
-    System(SystemException),
+    UserException(Any),
+    SystemException(SystemException),
 }
 
 impl Script {
@@ -68,7 +69,7 @@ impl Script {
         serde_json::from_str(&text).with_context(|| format!("{} is not a valid script", path.display()))
     }
 
-    /// Adds an object without answers. Returns false if the key is already in use.
+    /// Adds an object without answers. If the key is already in use, replaces that object and returns false.
     pub(super) fn add(&mut self, key: &str, interface: &str) -> bool {
         let object = ScriptObject { interface: interface.to_owned(), operations: BTreeMap::new() };
         self.0.insert(key.to_owned(), object).is_none()
@@ -84,7 +85,7 @@ impl Script {
 }
 
 impl ScriptObject {
-    /// Returns the answers, checked against the interface. `key` is used in errors.
+    /// Parses the answers and checks them against the interface. `key` is the object's key, for errors.
     pub(super) fn answers(
         &self,
         key: &str,
@@ -125,8 +126,10 @@ fn parse_answer(
     let mut when = Vec::new();
     for (name, value) in parsed.when {
         let param = operation.params.iter().find(|param| *param.name == *name && param.mode.is_input());
-        let param = param.with_context(|| format!("when.{name}: {} has no such argument", operation.name))?;
-        // Normalized, because for example 10 and 10.0 are the same double.
+        let param = param.with_context(|| {
+            format!("when.{name}: {} has no `in` or `inout` argument of this name", operation.name)
+        })?;
+        // The JSON is normalized, because for example 10 and 10.0 are the same double.
         let value = parse_value(&param.code, value_types, &value).with_context(|| format!("when.{name}"))?;
         when.push((name, value.to_json()?));
     }
@@ -137,7 +140,7 @@ fn parse_answer(
         (Some(raises), None, true) => parse_exception(operation, value_types, &raises).context("raises")?,
         (None, result, _) => {
             if result.is_some() && operation.result.kind() == TypeCode::VOID.kind() {
-                bail!("{} has no result", operation.name);
+                bail!("{} has no result, so `result` must be omitted", operation.name);
             }
             let result = result
                 .map(|value| parse_any(&operation.result, value_types, &value).context("result"))
@@ -146,8 +149,9 @@ fn parse_answer(
             for (name, value) in parsed.out {
                 let param =
                     operation.params.iter().find(|param| *param.name == *name && param.mode.is_output());
-                let param =
-                    param.with_context(|| format!("out.{name}: {} has no such argument", operation.name))?;
+                let param = param.with_context(|| {
+                    format!("out.{name}: {} has no `out` or `inout` argument of this name", operation.name)
+                })?;
                 outs.push((
                     name.clone(),
                     parse_any(&param.code, value_types, &value).with_context(|| format!("out.{name}"))?,
@@ -156,7 +160,7 @@ fn parse_answer(
             Outcome::Values(result, outs)
         }
     };
-    Ok(Answer { when, outcome, delay: Duration::from_millis(parsed.delay_ms), times: parsed.times })
+    Ok(Answer { when, outcome, delay: Duration::from_millis(parsed.delay_ms), max_uses: parsed.times })
 }
 
 fn parse_value(code: &TypeCode, value_types: &ValueTypes, value: &Value) -> anyhow::Result<Dynamic> {
@@ -169,18 +173,20 @@ fn parse_any(code: &TypeCode, value_types: &ValueTypes, value: &Value) -> anyhow
     Ok(Any::from_dynamic(&parse_value(code, value_types, value)?)?)
 }
 
-/// Parses a user exception of the operation, or a system exception, for which the name is sufficient.
+/// Parses a user exception that the operation declares, or a system exception.
 fn parse_exception(
     operation: &OperationInfo,
     value_types: &ValueTypes,
     value: &Value,
 ) -> anyhow::Result<Outcome> {
     let id = value.as_str().or_else(|| value.get("$exception")?.as_str());
-    let id = id.context("expected the repository id of an exception, alone or as \"$exception\"")?;
+    let id = id.context(
+        "expected the repository id of an exception, as a string or in the member \"$exception\" of an object",
+    )?;
     if let Some(kind) =
         SystemExceptionKind::from_repository_id(id).or_else(|| SystemExceptionKind::from_name(id))
     {
-        return parse_system_exception(kind, value).map(Outcome::System);
+        return parse_system_exception(kind, value).map(Outcome::SystemException);
     }
     let declared = operation.raises.iter().find(|code| code.unaliased().id().is_ok_and(|other| other == id));
     let code = declared.with_context(|| {
@@ -192,9 +198,9 @@ fn parse_exception(
             if declared.is_empty() { "system exceptions".to_owned() } else { declared.join(", ") }
         )
     })?;
-    // For an exception without members, the name is sufficient.
+    // An exception without members can be written as a string.
     let members = if value.is_string() { &Value::Object(Map::new()) } else { value };
-    Ok(Outcome::User(parse_any(code, value_types, members)?))
+    Ok(Outcome::UserException(parse_any(code, value_types, members)?))
 }
 
 fn parse_system_exception(kind: SystemExceptionKind, value: &Value) -> anyhow::Result<SystemException> {
@@ -202,7 +208,7 @@ fn parse_system_exception(kind: SystemExceptionKind, value: &Value) -> anyhow::R
         None => MinorCode::NONE,
         Some(minor) => {
             let minor = minor.as_u64().and_then(|minor| u32::try_from(minor).ok());
-            MinorCode(minor.context("minor: expected a number from 0 to 4294967295")?)
+            MinorCode(minor.context("minor: expected an integer from 0 to 4294967295")?)
         }
     };
     let completed = match value.get("completed").map(|completed| completed.as_str()) {
@@ -217,7 +223,7 @@ fn parse_system_exception(kind: SystemExceptionKind, value: &Value) -> anyhow::R
     if let Some(unknown) =
         value.as_object().and_then(|members| members.keys().find(|key| !known.contains(&key.as_str())))
     {
-        bail!("{unknown}: a system exception has only minor and completed");
+        bail!("{unknown}: the only other members of a system exception are minor and completed");
     }
     Ok(SystemException::new(kind, minor, completed))
 }

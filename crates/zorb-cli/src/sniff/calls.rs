@@ -1,4 +1,4 @@
-//! Decoding of messages for the output: requests with their arguments, replies with their results.
+//! Decoding of captured GIOP messages for the output, with the arguments and results of calls.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -18,26 +18,28 @@ use serde_json::value::RawValue;
 
 use super::contexts;
 use super::record::{ContextRecord, MessageRecord};
-use super::stream::{CompleteMessage, DEFAULT_MAX_MESSAGE_BYTES, MessageParser, StreamItem};
+use super::stream::{DEFAULT_MAX_MESSAGE_BYTES, MessageBytes, MessageParser, StreamItem};
 use super::tcp::ConnectionEvent;
 use super::types::{DecodedBody, KnownOperation, Types, system_exception};
 use crate::limits::MessageSize;
 
-/// The maximum number of pending requests of a connection. Replies to further requests are printed without
-/// the request.
-const MAX_PENDING: usize = 4096;
-const MAX_PENDING_IN_ALL: usize = 65_536;
-/// The maximum length of the key and of the repository id that are stored for a pending request.
+/// The maximum number of pending requests that are stored for a connection. If a request is not stored, its
+/// reply is printed without operation and results.
+const MAX_PENDING_PER_CONNECTION: usize = 4096;
+const MAX_PENDING_TOTAL: usize = 65_536;
+/// The maximum length of an object key or repository id that is stored for a pending request. Longer keys are
+/// truncated, and longer repository ids are not stored.
 const MAX_STORED_BYTES: usize = 1024;
-/// The maximum size of incomplete messages of all connections. If a connection exceeds it, the buffers of
-/// this connection are dropped.
+/// The maximum total size of the incomplete messages of all connections, or twice the maximum size of a
+/// message if that is more. If data of a connection exceeds it, the buffers of this connection are dropped.
 const MAX_BUFFERED_BYTES: usize = 256 << 20;
+
 #[derive(Debug)]
 pub(super) struct SniffedMessage {
     pub(super) record: MessageRecord,
     pub(super) from_client: bool,
-    /// `None` for an incomplete message.
-    pub(super) complete: Option<CompleteMessage>,
+    /// `None` for an incomplete message, and for bytes that do not belong to a message.
+    pub(super) complete: Option<MessageBytes>,
 }
 
 /// The numbers of connections and messages. The field names are the JSON keys.
@@ -51,7 +53,9 @@ pub(super) struct CallCounts {
     pub(super) messages: u64,
     pub(super) requests: u64,
     pub(super) replies: u64,
+    /// Incomplete messages.
     pub(super) damaged: u64,
+    /// Requests without a reply when their connection was closed. Cancelled requests are not counted.
     pub(super) unanswered: u64,
 }
 
@@ -74,19 +78,20 @@ struct Connection {
     code_sets: Option<CodeSets>,
     /// The pending requests, by the side that sent them (true for the client) and by request id.
     pending: HashMap<(bool, u32), PendingRequest>,
-    /// True if there are fewer than `MAX_PENDING_IN_ALL` pending requests.
+    /// True if there are fewer than `MAX_PENDING_TOTAL` pending requests of all connections.
     may_add_pending: bool,
     number: u64,
 }
 
 #[derive(Default)]
 struct PendingRequest {
-    /// `None` if the message was incomplete, because its time is unknown then.
+    /// The time at which the request was complete. `None` if it was captured only in part.
     time: Option<Duration>,
     key: Box<[u8]>,
     operation: String,
+    /// The declaration of the operation, if it is known.
     known: Option<KnownOperation>,
-    /// The repository id in a request for `_is_a`.
+    /// The argument of a request for `_is_a`.
     tested_id: Option<String>,
     is_cancelled: bool,
 }
@@ -132,7 +137,7 @@ impl Sniffer {
         }
         let Some(connection) = self.connections.get_mut(&number) else { return };
         let pending_before = connection.pending.len();
-        connection.may_add_pending = self.pending_count < MAX_PENDING_IN_ALL;
+        connection.may_add_pending = self.pending_count < MAX_PENDING_TOTAL;
         let mut items: Vec<(bool, StreamItem)> = Vec::new();
         let bytes_before: usize = connection.parsers.iter().map(MessageParser::buffered_bytes).sum();
         let is_closed = event == ConnectionEvent::Closed;
@@ -176,7 +181,7 @@ impl Sniffer {
                 }
                 StreamItem::Damaged { header, start, reason } => {
                     self.counts.damaged += 1;
-                    let start = CompleteMessage { header, bytes: start, pieces: Vec::new(), fragments: 1 };
+                    let start = MessageBytes::unfragmented(header, start);
                     let mut sniffed =
                         connection.decode_message(&mut self.types, from_client, time, &start, Some(reason));
                     sniffed.record.size = MessageHeader::LEN as u64 + u64::from(header.size);
@@ -235,27 +240,27 @@ impl Connection {
         }
     }
 
-    /// Decodes a message. If `damage` is given, it is the reason why the message is incomplete, and `message`
+    /// Decodes a message. If `damage` is given, it is the reason why the message is incomplete, and `encoded`
     /// contains only its first bytes.
     fn decode_message(
         &mut self,
         types: &mut Types,
         from_client: bool,
         time: Duration,
-        complete: &CompleteMessage,
+        encoded: &MessageBytes,
         damage: Option<&'static str>,
     ) -> SniffedMessage {
-        let header = &complete.header;
+        let header = &encoded.header;
         let mut record = self.new_record(from_client, time, message_name(header.kind));
         record.giop = header.version.to_string();
         record.little_endian = header.order == giop_codec::ByteOrder::Little;
-        record.size = complete.bytes.len() as u64;
-        record.fragments = complete.fragments;
+        record.size = encoded.bytes.len() as u64;
+        record.fragments = encoded.fragment_count;
         record.remarks.extend(damage.map(str::to_owned));
-        let mut d = Decoder::from_bytes(&complete.bytes, header.order, header.version).at(MessageHeader::LEN);
-        d = d.with_fragments(&complete.pieces);
+        let mut d = Decoder::from_bytes(&encoded.bytes, header.order, header.version).at(MessageHeader::LEN);
+        d = d.with_fragments(&encoded.alignment_restarts);
         d.set_code_sets(self.code_sets.unwrap_or(CodeSets::default_for(header.version)));
-        // A fragment that could not be joined has no header of its own.
+        // A fragment that could not be joined to its message cannot be decoded.
         if header.kind == MessageType::Fragment {
             return SniffedMessage { record, from_client, complete: None };
         }
@@ -314,7 +319,7 @@ impl Connection {
                 if unanswered > 0 {
                     record
                         .remarks
-                        .push(format!("{unanswered} requests without a reply, which were not processed"));
+                        .push(format!("{unanswered} pending requests, which the sender will not process"));
                 }
             }
             Message::MessageError | Message::Fragment(_) => {}
@@ -340,7 +345,7 @@ impl Connection {
         let known = if time.is_some() {
             let (found, decoded) = types.decode_request(&key, request.operation, d);
             if request.operation == "_is_a" {
-                let id = d.clone().read_str_ascii().ok().filter(|id| id.len() <= MAX_STORED_BYTES);
+                let id = d.clone().read_unconverted_str().ok().filter(|id| id.len() <= MAX_STORED_BYTES);
                 tested_id = id.map(str::to_owned);
             }
             record.set_body(found.is_some(), decoded, d);
@@ -355,7 +360,8 @@ impl Connection {
             self.add_pending(from_client, request.request_id.0, pending);
         }
     }
-    /// Returns the number of pending requests of a side that are not cancelled.
+
+    /// Returns the number of pending requests that a side sent and did not cancel.
     fn unanswered_count(&self, from_client: bool) -> usize {
         let is_unanswered = |((side, _), pending): &(&(bool, u32), &PendingRequest)| {
             *side == from_client && !pending.is_cancelled
@@ -364,7 +370,7 @@ impl Connection {
     }
 
     fn add_pending(&mut self, from_client: bool, id: u32, pending: PendingRequest) {
-        let may_add = self.may_add_pending && self.pending.len() < MAX_PENDING;
+        let may_add = self.may_add_pending && self.pending.len() < MAX_PENDING_PER_CONNECTION;
         if may_add || self.pending.contains_key(&(from_client, id)) {
             self.pending.insert((from_client, id), pending);
         }
@@ -385,7 +391,9 @@ impl Connection {
                 record.key = Some(pending.key.escape_ascii().to_string());
                 record.interface = pending.known.as_ref().and_then(KnownOperation::interface_name);
             }
-            None => record.remarks.push("the request was not captured".to_owned()),
+            None => {
+                record.remarks.push("the request is unknown: not captured, or too many pending".to_owned())
+            }
         }
         pending
     }
@@ -414,7 +422,7 @@ impl Connection {
                     })
                 }
                 ContextId::SECURITY_ATTRIBUTE_SERVICE => {
-                    // Only the kind of the message, because the message may contain a password.
+                    // Only the kind of the message is printed, because the message may contain a password.
                     SasContext::from_service_context(&context).ok().flatten().map(|sas| {
                         match sas {
                             SasContext::Establish(_) => "EstablishContext",
@@ -526,6 +534,7 @@ fn locate_status_name(status: LocateStatus) -> &'static str {
         LocateStatus::NeedsAddressingMode => "needs_addressing_mode",
     }
 }
+
 fn message_name(kind: MessageType) -> &'static str {
     match kind {
         MessageType::Request => "request",

@@ -1,4 +1,4 @@
-//! The filter of messages.
+//! The filter that selects the messages to print (`--filter`).
 
 use std::net::SocketAddr;
 
@@ -31,7 +31,7 @@ pub(super) fn parse_condition(text: &str) -> Result<Condition, String> {
     };
     match pattern {
         "" => Err("expected a pattern after =".to_owned()),
-        // Both the form of IDL and that of repository ids are accepted.
+        // An interface may be written as in IDL (`Bank::Account`) or as in a repository id (`Bank/Account`).
         _ => Ok(Condition {
             property,
             pattern: if property == Property::Type { pattern.replace('/', "::") } else { pattern.to_owned() },
@@ -65,7 +65,7 @@ impl Condition {
     }
 }
 
-/// Returns whether a text matches a pattern, in which `*` stands for any characters.
+/// Returns whether a text matches a pattern, in which `*` stands for any number of characters.
 fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };

@@ -26,7 +26,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::call::IdlArgs;
-use crate::client::{Client, block_on, termination_signal};
+use crate::client::{ClientOptions, block_on, termination_signal};
 use crate::failure::Verdict;
 use crate::limits::MessageSize;
 use crate::output::Output;
@@ -39,15 +39,15 @@ use types::Types;
 
 const EXAMPLES: &str = "\
 Examples:
-  tcpdump -i lo -s 0 -w bank.pcap port 4711    create a capture, as Wireshark does
+  tcpdump -i lo -s 0 -w bank.pcap port 4711    create a capture (or use Wireshark)
   zorb sniff bank.pcap --idl bank.idl          print the calls in it, with typed arguments
   tcpdump -i lo -s 0 -U -w - port 4711 | zorb sniff - --idl bank.idl
-  zorb sniff --listen 127.0.0.1:0 --to account.ior --idl bank.idl    needs no privileges; prints a reference for the calls
+  zorb sniff --listen 127.0.0.1:0 --to account.ior --idl bank.idl    run a proxy, which needs no privileges; call the reference that it prints
   zorb sniff --listen 127.0.0.1:0 --to account.ior --record bank.pcap
   zorb sniff --replay bank.pcap --to account.ior --idl bank.idl      send the requests again and compare the replies
   zorb sniff bank.pcap --filter operation='dep*' --filter peer=10.0.0.7
 
-Without --idl, only the operations of naming services and those of every object are known. The arguments of other operations are
+Without --idl, only the operations of naming services and the operations that every object has are known. The arguments of other operations are
 printed in hexadecimal. The interface of an object is known if a reference to the object is in the capture. Otherwise it is guessed
 from the names of operations; --object sets it.
 
@@ -55,9 +55,11 @@ A proxy forwards all data, even if it is not GIOP. References in replies are not
 Connections with TLS are counted, but their contents cannot be read.
 
 Limits: 4096 connections at a time (1024 of a proxy); 16 MiB for a message (see --max-message) and 256 MiB for all incomplete
-messages; 1 MiB of segments after a gap for each side and 256 MiB for all; 4096 pending requests for each connection and 65536 for all.";
+messages; 1 MiB of TCP segments that wait for a missing one, in each direction of a connection, and 256 MiB in all;
+4096 pending requests for each connection and 65536 in all.";
 
-/// The maximum total size of the messages of a capture to replay, which are all in memory.
+/// The maximum total size of the messages of a replayed capture, which are all kept in memory. If twice the
+/// value of `--max-message` is larger, that is the maximum.
 const MAX_REPLAYED_BYTES: usize = 256 << 20;
 
 /// Options of `zorb sniff`.
@@ -79,7 +81,7 @@ pub(crate) struct SniffArgs {
     /// Write the data that the proxy forwards to a capture file
     #[arg(long, value_name = "FILE", requires = "listen")]
     record: Option<PathBuf>,
-    /// Write the reference of the object through the proxy to a file
+    /// Write a reference to the object, with the address of the proxy, to a file
     #[arg(long, value_name = "FILE", requires = "listen")]
     ior: Option<PathBuf>,
     /// Send the requests in a capture to --to, and compare the replies with those in the capture
@@ -98,7 +100,7 @@ pub(crate) struct SniffArgs {
     #[command(flatten)]
     idl: IdlArgs,
     #[command(flatten)]
-    client: Client,
+    client: ClientOptions,
 }
 
 fn parse_object(text: &str) -> Result<(String, String), String> {
@@ -110,7 +112,7 @@ fn parse_object(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// The contents of a capture, and the problems in it. The field names are the JSON keys.
+/// What a capture or the forwarded data contained, and problems in it. The field names are the JSON keys.
 #[derive(Debug, Serialize)]
 struct Summary {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -131,7 +133,7 @@ pub(crate) fn run(args: &SniffArgs, output: &Output) -> anyhow::Result<Verdict> 
     match (&args.replay, &args.listen, &args.to, &args.file) {
         (Some(capture), _, Some(to), _) => block_on(replay::run(capture, to, &args.client, pipeline)),
         (None, Some(listen), Some(to), _) => {
-            // Clients must not wait for the output of the proxy.
+            // A slow reader of the output must not delay the proxy and its clients.
             output.make_nonblocking()?;
             block_on(proxy::run(
                 listen,
@@ -165,7 +167,7 @@ fn open(path: &Path) -> anyhow::Result<File> {
     File::open(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Sets a flag at the first Ctrl-C. The second Ctrl-C kills the process, even if it is blocked in a read.
+/// Sets a flag at the first Ctrl-C or SIGTERM. The second one kills the process, even during a read.
 fn set_on_signal(flag: Arc<AtomicBool>) -> anyhow::Result<()> {
     let (ready, wait_ready) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
@@ -186,6 +188,7 @@ fn set_on_signal(flag: Arc<AtomicBool>) -> anyhow::Result<()> {
     wait_ready.recv().context("cannot wait for signals")?
 }
 
+/// Decodes the events of connections, and prints the messages that the filter accepts.
 struct Pipeline {
     sniffer: Sniffer,
     printer: MessagePrinter,
@@ -213,7 +216,7 @@ impl Pipeline {
         read_events(source, name, |number, time, event| self.handle_event(number, time, event))
     }
 
-    /// Prints a summary to standard error, or with `--json` as the last line.
+    /// Prints a summary to standard error, or with `--json` as the last line of standard output.
     fn print_summary(
         mut self,
         packets: Option<PacketCounts>,
@@ -278,7 +281,7 @@ fn read_events(
         });
         result
     });
-    // Messages before a damaged position are printed.
+    // The messages before a damaged position are handled even if reading failed there.
     let mut result = Ok(());
     assembler.finish(&mut |number, event| {
         if result.is_ok() {
@@ -304,7 +307,11 @@ fn read_messages(
             bytes += sniffed.complete.as_ref().map_or(0, |complete| complete.bytes.len());
             all.push(sniffed);
         });
-        ensure!(bytes <= max_bytes, "the messages have more than {} MiB", max_bytes >> 20);
+        ensure!(
+            bytes <= max_bytes,
+            "the messages of the capture have more than {} MiB; split it",
+            max_bytes >> 20
+        );
         Ok(())
     })?;
     Ok((all, sniffer))

@@ -33,7 +33,7 @@ fn create_capture(random: &mut Random) -> Vec<u8> {
     for id in 0..4 {
         let [request, reply] = USUAL.deposit(id, 1.0, &[1, 2, 3, 4, 5, 6, 7, 8]);
         let request = if id % 2 == 0 { fragments(&request, &[48, 64]) } else { request };
-        // In two segments, of which the first one arrives late or never.
+        // The request is sent in two segments. The first one arrives late or never.
         let middle = random.below(request.len());
         capture.packet(&line, true, Flag::Data, middle as i32, &request[middle..]);
         if random.below(4) > 0 {
@@ -88,7 +88,7 @@ fn damaged_captures_cause_no_panics_and_leave_no_buffers() {
             }
         }
         let mut sniffer = Sniffer::new(std::mem::take(&mut types[round % 2]), Default::default());
-        // Fails if the file is not a valid capture any more.
+        // An error is expected if the damaged file is no longer a valid capture.
         let _ = read_events(Cursor::new(&file), "the capture", |number, time, event| {
             sniffer.handle_event(number, time, event, &mut |sniffed| {
                 assert!(serde_json::to_string(&sniffed.record).is_ok());

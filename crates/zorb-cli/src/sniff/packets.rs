@@ -1,4 +1,4 @@
-//! Reading and writing of capture files in the formats of tcpdump and Wireshark.
+//! Capture files of tcpdump and Wireshark: reading of pcap and pcapng, and writing of pcap.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -13,12 +13,13 @@ use pcap_parser::pcapng::Block;
 use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{Linktype, PcapBlockOwned, PcapError, create_reader};
 
-/// The initial size of the read buffer: the maximum size of a packet of tcpdump.
-const BUFFER_BYTES: usize = 256 << 10;
+/// The initial size of the read buffer. By default, tcpdump records at most this many bytes of a packet.
+const INITIAL_BUFFER_BYTES: usize = 256 << 10;
 /// The maximum size of the read buffer, and therefore of a packet.
 const MAX_BUFFER_BYTES: usize = 32 << 20;
 const MAX_INTERFACES: usize = 4096;
 
+/// A TCP segment. `sequence`, `acknowledged`, `syn`, `fin` and `rst` are fields of its TCP header.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Segment<'a> {
     pub(super) time: Duration,
@@ -58,14 +59,14 @@ pub(super) fn read(
     counts: &mut PacketCounts,
     mut on_segment: impl FnMut(Segment<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let mut reader = match create_reader(BUFFER_BYTES, PromptReader { source, reads: 0 }) {
+    let mut reader = match create_reader(INITIAL_BUFFER_BYTES, PromptReader { source, reads: 0 }) {
         Ok(reader) => reader,
-        Err(PcapError::Eof) => bail!("the file is empty"),
-        Err(PcapError::ReadError) => bail!("the file cannot be read"),
-        Err(_) => bail!("the file is not a capture in the format pcap or pcapng"),
+        Err(PcapError::Eof) => bail!("the capture is empty"),
+        Err(PcapError::ReadError) => bail!("the capture cannot be read"),
+        Err(_) => bail!("this is not a capture in the format pcap or pcapng"),
     };
     let mut interfaces: Vec<CaptureInterface> = Vec::new();
-    let mut buffer_size = BUFFER_BYTES;
+    let mut buffer_size = INITIAL_BUFFER_BYTES;
     loop {
         let used = match reader.next() {
             Ok((used, block)) => {
@@ -99,7 +100,7 @@ pub(super) fn read(
 }
 
 fn refill(reader: &mut dyn PcapReaderIterator) -> anyhow::Result<()> {
-    reader.refill().map_err(|_| anyhow::anyhow!("the rest of the file cannot be read"))
+    reader.refill().map_err(|_| anyhow::anyhow!("the rest of the capture cannot be read"))
 }
 
 fn read_block(
@@ -151,7 +152,7 @@ fn read_block(
             let ticks_per_second = interface.ticks_per_second;
             let nanos = u128::from(ticks % ticks_per_second) * 1_000_000_000 / u128::from(ticks_per_second);
             let seconds = (ticks / ticks_per_second).saturating_add_signed(interface.offset_seconds);
-            // Limited, because the time in a damaged packet may be far in the future.
+            // The seconds are limited, because the time in a damaged packet may be far in the future.
             let time = Duration::from_secs(seconds.min(u64::from(u32::MAX) * 4))
                 + Duration::from_nanos(u64::try_from(nanos).unwrap_or_default());
             let len = usize::try_from(packet.caplen).unwrap_or(usize::MAX).min(packet.data.len());
@@ -177,7 +178,7 @@ fn tcp_segment<'a>(
     data: &'a [u8],
     counts: &mut PacketCounts,
 ) -> anyhow::Result<Option<Segment<'a>>> {
-    // The capture formats of Linux with an own header instead of that of Ethernet.
+    // The "cooked" link types of Linux replace the Ethernet header by a header of their own.
     let cooked = |type_offset: usize, header_len: usize| {
         let ether_type = data.get(type_offset..type_offset + 2)?.first_chunk::<2>()?;
         let ether_type = EtherType(u16::from_be_bytes(*ether_type));
@@ -188,7 +189,7 @@ fn tcp_segment<'a>(
         Linktype::ETHERNET => LaxSlicedPacket::from_ethernet(data).ok(),
         Linktype::LINUX_SLL => cooked(14, 16),
         Linktype::LINUX_SLL2 => cooked(0, 20),
-        // Skips the address family before the packet, because the packet itself contains the IP version.
+        // The address family before the packet is skipped, because the packet itself contains the IP version.
         Linktype::NULL | Linktype::LOOP => ip(data.get(4..)),
         Linktype::RAW | Linktype::IPV4 | Linktype::IPV6 | Linktype(12 | 14) => ip(Some(data)),
         Linktype(other) => bail!(
@@ -231,8 +232,8 @@ fn tcp_segment<'a>(
 
 /// A reader whose second read returns no bytes.
 ///
-/// The capture reader reads twice before it returns packets. Otherwise the second read would delay the first
-/// packets of a pipe or of a growing file.
+/// The capture reader reads twice before it returns the first packets. If the second read waited for data of
+/// a pipe or a growing file, the packets of the first read would be delayed.
 struct PromptReader<R> {
     source: R,
     reads: u32,
@@ -265,8 +266,8 @@ impl<R: Read> Read for FollowingReader<R> {
     }
 }
 
-/// Writes a capture. The packets have the handshakes and acknowledgements of TCP, so that Wireshark can
-/// follow the streams.
+/// Writes a capture in the format pcap. The packets contain the handshakes and acknowledgements of TCP, so
+/// that Wireshark can follow the streams.
 ///
 /// No crate is used, because the format is simple: a header of 24 bytes, and 16 bytes before each packet.
 pub(super) struct CaptureWriter {
@@ -279,6 +280,7 @@ const MAX_PAYLOAD_BYTES: usize = 32 << 10;
 pub(super) struct RecordedConnection {
     client: SocketAddr,
     server: SocketAddr,
+    /// The next TCP sequence numbers of the client and of the server.
     next_sequence: [u32; 2],
 }
 
@@ -286,8 +288,8 @@ impl CaptureWriter {
     pub(super) fn create(path: &std::path::Path) -> anyhow::Result<Self> {
         let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
         let mut out = io::BufWriter::new(file);
-        // Magic number for times in microseconds, version 2.4, time zone, accuracy, maximum packet size, link
-        // type.
+        // The file header: magic number for times in microseconds, version 2.4, time zone, accuracy of times,
+        // maximum packet size, link type.
         for word in [0xa1b2_c3d4, 2 | 4 << 16, 0, 0, 1 << 18, Linktype::RAW.0 as u32] {
             out.write_all(&u32::to_ne_bytes(word))?;
         }
@@ -295,7 +297,7 @@ impl CaptureWriter {
         Ok(Self { out })
     }
 
-    pub(super) fn open(
+    pub(super) fn write_handshake(
         &mut self,
         time: Duration,
         client: SocketAddr,
@@ -319,7 +321,7 @@ impl CaptureWriter {
         Ok(recorded)
     }
 
-    pub(super) fn data(
+    pub(super) fn write_data(
         &mut self,
         time: Duration,
         recorded: &mut RecordedConnection,
@@ -332,7 +334,7 @@ impl CaptureWriter {
         self.out.flush().context("cannot write the capture")
     }
 
-    pub(super) fn end(
+    pub(super) fn write_fin(
         &mut self,
         time: Duration,
         recorded: &mut RecordedConnection,

@@ -21,14 +21,14 @@ use zorb::ObjectRef;
 use super::Pipeline;
 use super::packets::{CaptureWriter, RecordedConnection};
 use super::tcp::ConnectionEvent;
-use crate::client::{Client, termination_signal};
+use crate::client::{ClientOptions, termination_signal};
 use crate::failure::{Verdict, with_hint};
 use crate::ior::{address_text, parse_host_and_port};
 use crate::target;
 
 /// The maximum number of concurrent connections. Further connections are accepted when others have ended.
 const MAX_CONNECTIONS: usize = 1024;
-const READ_BYTES: usize = 64 << 10;
+const READ_BUFFER_BYTES: usize = 64 << 10;
 /// The capacity of the queue of events. Connections wait while it is full.
 const MAX_QUEUED_EVENTS: usize = 256;
 
@@ -43,7 +43,7 @@ pub(super) struct Target {
 struct ProxyInfo {
     listening: SocketAddr,
     to: String,
-    /// The reference of the object through the proxy.
+    /// A reference to the object, with the address of the proxy.
     #[serde(skip_serializing_if = "Option::is_none")]
     reference: Option<String>,
 }
@@ -68,7 +68,7 @@ pub(super) async fn run(
     to: &str,
     record: Option<&Path>,
     ior: Option<&Path>,
-    client: &Client,
+    client: &ClientOptions,
     mut pipeline: Pipeline,
 ) -> anyhow::Result<Verdict> {
     let signal = termination_signal()?;
@@ -76,7 +76,7 @@ pub(super) async fn run(
     let mut writer = record.map(CaptureWriter::create).transpose()?;
     let listener = TcpListener::bind(listen).await.with_context(|| format!("cannot listen at {listen}"))?;
     let address = listener.local_addr()?;
-    let reference = target.ior.as_ref().map(|ior| proxied(ior, address)).transpose()?;
+    let reference = target.ior.as_ref().map(|ior| with_proxy_address(ior, address)).transpose()?;
     let reference = reference.map(|ior| ior.to_string());
     if let (Some(path), Some(reference)) = (ior, &reference) {
         std::fs::write(path, format!("{reference}\n"))
@@ -94,10 +94,10 @@ pub(super) async fn run(
             }
         })?;
     }
-    if address.ip().is_unspecified() {
-        pipeline
-            .output
-            .remark("the reference contains the address 127.0.0.1; use --listen HOST:PORT for another one");
+    if address.ip().is_unspecified() && info.reference.is_some() {
+        pipeline.output.remark(
+            "the reference contains the address 127.0.0.1; for clients on other machines, use --listen with the address of this machine",
+        );
     }
     let (events, mut received_events) = mpsc::channel(MAX_QUEUED_EVENTS);
     let mut relays = JoinSet::new();
@@ -107,7 +107,7 @@ pub(super) async fn run(
     let result = loop {
         tokio::select! {
             accepted = listener.accept(), if relays.len() < MAX_CONNECTIONS => {
-                // For example, there are too many open files: tries again later.
+                // Accepting may fail for some time, for example because too many files are open.
                 let Ok((socket, peer)) = accepted else {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                     continue;
@@ -147,16 +147,16 @@ fn handle_event(
     if let Some(writer) = writer {
         match &kind {
             EventKind::Connection(ConnectionEvent::Opened { client, server, .. }) => {
-                recorded.insert(connection, writer.open(time, *client, *server)?);
+                recorded.insert(connection, writer.write_handshake(time, *client, *server)?);
             }
             EventKind::Connection(ConnectionEvent::Data { from_client, data }) => {
                 if let Some(recorded) = recorded.get_mut(&connection) {
-                    writer.data(time, recorded, *from_client, data)?;
+                    writer.write_data(time, recorded, *from_client, data)?;
                 }
             }
             EventKind::SideClosed { from_client } => {
                 if let Some(recorded) = recorded.get_mut(&connection) {
-                    writer.end(time, recorded, *from_client)?;
+                    writer.write_fin(time, recorded, *from_client)?;
                 }
             }
             EventKind::Connection(ConnectionEvent::Closed) => {
@@ -184,7 +184,7 @@ async fn relay(
     events: mpsc::Sender<Event>,
 ) {
     let emit = async |kind| {
-        // Fails only at the end of the program.
+        // Sending fails only when the proxy ends.
         let _ = events.send(Event { connection, time: now(), kind }).await;
     };
     let (server, address) = match connect(&addresses, timeout).await {
@@ -205,7 +205,7 @@ async fn relay(
     emit(EventKind::Connection(ConnectionEvent::Closed)).await;
 }
 
-/// Forwards the data of one side until it closes its stream or the other side accepts no data.
+/// Forwards the data of one side until that side closes its stream or the other side accepts no more data.
 async fn forward(
     connection: u64,
     from_client: bool,
@@ -213,11 +213,11 @@ async fn forward(
     mut to: OwnedWriteHalf,
     events: &mpsc::Sender<Event>,
 ) {
-    let mut buffer = vec![0; READ_BYTES];
+    let mut buffer = vec![0; READ_BUFFER_BYTES];
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
         let piece = buffer.get(..count).unwrap_or_default();
         let data = Bytes::copy_from_slice(piece);
-        // Sent before the write, so that the event precedes that of the reply.
+        // The event is sent before the data is written, so that it precedes the event of the reply.
         let kind = EventKind::Connection(ConnectionEvent::Data { from_client, data });
         if events.send(Event { connection, time: now(), kind }).await.is_err()
             || to.write_all(piece).await.is_err()
@@ -234,7 +234,7 @@ pub(super) fn now() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
-/// Connects to the first address that accepts a connection. If none does, the error is that of the last one.
+/// Connects to the first address that accepts a connection. If none does, returns the error of the last one.
 pub(super) async fn connect(
     addresses: &[(String, u16)],
     timeout: Duration,
@@ -261,13 +261,13 @@ pub(super) async fn connect(
 }
 
 impl Target {
-    pub(super) async fn find(text: &str, client: &Client) -> anyhow::Result<Self> {
+    pub(super) async fn find(text: &str, client: &ClientOptions) -> anyhow::Result<Self> {
         let url = match target::read(text) {
             Ok(url) => url.to_string(),
             Err(error) => {
                 let address = parse_host_and_port(text).ok().filter(|(_, port)| *port > 0);
-                let address =
-                    address.ok_or_else(|| with_hint(error, "--to requires HOST:PORT or an object"))?;
+                let address = address
+                    .ok_or_else(|| with_hint(error, "--to must be HOST:PORT or a reference to an object"))?;
                 return Ok(Self { addresses: vec![address], ior: None });
             }
         };
@@ -278,7 +278,7 @@ impl Target {
         };
         ensure!(
             !profile.requires_tls() && profile.port > 0,
-            "the object requires TLS, whose contents cannot be read by a proxy"
+            "the object requires TLS, so a proxy cannot read its messages"
         );
         Ok(Self { addresses: profile.addresses(), ior: Some(ior) })
     }
@@ -291,8 +291,9 @@ impl std::fmt::Display for Target {
     }
 }
 
-fn proxied(ior: &Ior, proxy: SocketAddr) -> anyhow::Result<Ior> {
-    // Components with other addresses, TLS or local sockets. Clients that use them would bypass the proxy.
+/// Returns a reference to the same object with only the address of the proxy.
+fn with_proxy_address(ior: &Ior, proxy: SocketAddr) -> anyhow::Result<Ior> {
+    // The components for other addresses, TLS and local sockets, with which clients would bypass the proxy.
     const REMOVED_TAGS: [u32; 9] = [3, 14, 20, 33, 36, 123, 0x4154_5402, 0x4154_5404, 0x5441_4f02];
     let host = match proxy.ip().is_unspecified() {
         true => "127.0.0.1".to_owned(),

@@ -1,4 +1,4 @@
-//! A message in the form of the output.
+//! The record of a message, which is printed as JSON or as text.
 
 use std::net::SocketAddr;
 
@@ -8,16 +8,18 @@ use serde_json::value::RawValue;
 
 use super::types::DecodedBody;
 
-/// The maximum number of bytes that are printed of a body without known types.
+/// The maximum number of bytes that are printed of a body in hexadecimal.
 const MAX_BODY_BYTES: usize = 4096;
 
 /// A message in the output. The field names are the JSON keys, unless a field is renamed.
 #[derive(Debug, Serialize)]
 pub(super) struct MessageRecord {
+    /// Seconds since the start of 1970.
     pub(super) time: f64,
     pub(super) connection: u64,
     pub(super) from: SocketAddr,
     pub(super) to: SocketAddr,
+    /// The message type, such as `request`.
     pub(super) message: &'static str,
     pub(super) giop: String,
     pub(super) little_endian: bool,
@@ -26,6 +28,7 @@ pub(super) struct MessageRecord {
     /// The number of fragments, 1 for a message that is not fragmented.
     #[serde(skip_serializing_if = "is_one")]
     pub(super) fragments: u32,
+    /// The request id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) request: Option<u32>,
     /// The object key. Bytes that are not printable are escaped.
@@ -40,11 +43,12 @@ pub(super) struct MessageRecord {
     pub(super) oneway: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) status: Option<&'static str>,
+    /// The time since the request, in a reply or cancellation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) latency_us: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) body: Option<Box<RawValue>>,
-    /// The body in hexadecimal, if it could not be decoded.
+    /// The body in hexadecimal, if it could not be decoded or its types are not known.
     #[serde(rename = "body_octets", skip_serializing_if = "Option::is_none")]
     pub(super) body_hex: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -70,8 +74,7 @@ pub(super) struct ContextRecord {
 }
 
 impl MessageRecord {
-    /// Sets the body: as JSON if it could be decoded. Otherwise, or if its types are not known, in
-    /// hexadecimal.
+    /// Sets the body as JSON if it was decoded. Sets it in hexadecimal if it was not, or if it is not typed.
     pub(super) fn set_body(&mut self, is_typed: bool, decoded: DecodedBody, body: &Decoder<'_>) {
         self.remarks.extend(decoded.remark);
         if !is_typed || decoded.json.is_none() {

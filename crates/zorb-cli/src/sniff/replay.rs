@@ -21,10 +21,10 @@ use tokio::time::Instant;
 use super::calls::{SniffedMessage, Sniffer};
 use super::proxy::{Target, connect, now};
 use super::record::MessageRecord;
-use super::stream::CompleteMessage;
+use super::stream::MessageBytes;
 use super::tcp::ConnectionEvent;
 use super::{Pipeline, read_messages};
-use crate::client::Client;
+use crate::client::ClientOptions;
 use crate::failure::Verdict;
 
 /// The maximum number of differences that are printed for one reply.
@@ -37,17 +37,18 @@ struct ReplyComparison<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     differences: Vec<String>,
     recorded: &'a MessageRecord,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    now: Option<MessageRecord>,
+    #[serde(rename = "now", skip_serializing_if = "Option::is_none")]
+    replayed: Option<MessageRecord>,
 }
 
+/// The numbers of sent messages and compared replies. The field names are the JSON keys.
 #[derive(Debug, Default, Serialize)]
 struct Outcome {
     sent: u64,
     same: u64,
     different: u64,
     missing: u64,
-    /// Messages that are not sent because they are incomplete or come from the server.
+    /// Messages that are neither sent nor compared, such as incomplete ones and requests of the other side.
     left_out: u64,
 }
 
@@ -62,24 +63,24 @@ struct ReplayConnection {
 pub(super) async fn run(
     capture: &Path,
     to: &str,
-    client: &Client,
+    client: &ClientOptions,
     mut pipeline: Pipeline,
 ) -> anyhow::Result<Verdict> {
     let types = std::mem::take(&mut pipeline.sniffer.types);
     let (all, recorded) = read_messages(capture, types, client.size)?;
     pipeline.sniffer = Sniffer::new(recorded.types, client.size);
     let target = Target::find(to, client).await?;
-    let (requesting_sides, keys) = requesting_sides(&all);
+    let (requesting_sides, keys) = find_requesting_sides(&all);
     ensure!(!requesting_sides.is_empty(), "{} contains no request", capture.display());
-    // If the capture has only one object, the target replaces it. Otherwise it is unknown which object to
-    // replace.
+    // If the captured requests call only one object, they are sent to the target object. With several
+    // objects, it is unknown which one of them the target object replaces.
     let key = target.ior.as_ref().and_then(|ior| ior.iiop_profile()).map(|profile| profile.object_key);
     let key = match (key, keys.len()) {
         (Some(key), 1) => Some(key.into_bytes()),
         (Some(key), count) if !keys.contains(key.as_slice()) => {
             pipeline
                 .output
-                .remark(&format!("the capture has {count} objects, so their keys are not replaced"));
+                .remark(&format!("the requests call {count} objects, so their object keys are not replaced"));
             None
         }
         _ => None,
@@ -97,7 +98,7 @@ pub(super) async fn run(
                 true,
                 Some(MessageType::Request | MessageType::LocateRequest | MessageType::CancelRequest),
                 Some(complete),
-            ) if complete.pieces.is_empty() => {
+            ) if complete.alignment_restarts.is_empty() => {
                 let connection = match connections.get_mut(&number) {
                     Some(connection) => connection,
                     None => {
@@ -116,11 +117,11 @@ pub(super) async fn run(
                     continue;
                 };
                 if sniffed.record.latency_us.is_none() {
-                    // The request is not in the capture.
+                    // The request is missing in the capture or incomplete, so it was not sent.
                     continue;
                 }
-                let now = connection.receive_reply(id, client.timeout, &mut pipeline).await;
-                pipeline.compare_reply(sniffed, now, &mut outcome)?;
+                let replayed = connection.receive_reply(id, client.timeout, &mut pipeline).await;
+                pipeline.compare_reply(sniffed, replayed, &mut outcome)?;
             }
             _ => outcome.left_out += 1,
         }
@@ -133,14 +134,13 @@ pub(super) async fn run(
     }
     let Outcome { sent, same, different, missing, left_out } = outcome;
     pipeline.output.remark(&format!(
-        "{sent} messages sent, {left_out} not sent; replies: {same} equal, {different} different, {missing} missing"
+        "{sent} messages sent, {left_out} left out; replies: {same} equal, {different} different, {missing} missing"
     ));
     Ok(if different + missing == 0 { Verdict::Good } else { Verdict::Bad })
 }
 
-/// Returns which side of each connection sends the first request (true for the client), and the keys of the
-/// called objects.
-fn requesting_sides(all: &[SniffedMessage]) -> (HashMap<u64, bool>, HashSet<&[u8]>) {
+/// Returns which side of each connection sends the first request (true for the client), and all object keys.
+fn find_requesting_sides(all: &[SniffedMessage]) -> (HashMap<u64, bool>, HashSet<&[u8]>) {
     let mut sides: HashMap<u64, bool> = HashMap::new();
     let mut keys = HashSet::new();
     for sniffed in all {
@@ -158,11 +158,11 @@ fn requesting_sides(all: &[SniffedMessage]) -> (HashMap<u64, bool>, HashSet<&[u8
     (sides, keys)
 }
 
-fn decoder_after_header(complete: &CompleteMessage) -> Decoder<'_> {
+fn decoder_after_header(complete: &MessageBytes) -> Decoder<'_> {
     Decoder::new(&complete.bytes, complete.header.order, complete.header.version).at(MessageHeader::LEN)
 }
 
-fn object_key(complete: &CompleteMessage) -> Option<&[u8]> {
+fn object_key(complete: &MessageBytes) -> Option<&[u8]> {
     match Message::decode(complete.header.kind, &mut decoder_after_header(complete)).ok()? {
         Message::Request(RequestHeader { target: TargetAddress::Key(key), .. })
         | Message::LocateRequest(LocateRequestHeader { target: TargetAddress::Key(key), .. }) => Some(key),
@@ -170,8 +170,8 @@ fn object_key(complete: &CompleteMessage) -> Option<&[u8]> {
     }
 }
 
-/// Returns a recorded message without fragmentation, and with `key` as its object key, if given.
-fn message_to_send(complete: &CompleteMessage, key: Option<&Bytes>) -> anyhow::Result<Bytes> {
+/// Returns a recorded message as one unfragmented message. If `key` is given, it replaces the object key.
+fn message_to_send(complete: &MessageBytes, key: Option<&Bytes>) -> anyhow::Result<Bytes> {
     let unchanged = || {
         let mut bytes = complete.header.encode().to_vec();
         bytes.extend_from_slice(complete.bytes.get(MessageHeader::LEN..).unwrap_or_default());
@@ -183,7 +183,7 @@ fn message_to_send(complete: &CompleteMessage, key: Option<&Bytes>) -> anyhow::R
     let contexts = message.contexts().to_vec();
     let body = d.rest();
     // Before GIOP 1.2, the values in the body are aligned relative to the start of the message, so the
-    // position of the body modulo 8 must not change. This is achieved by a service context with padding.
+    // position of the body modulo 8 must not change. A service context with padding ensures this.
     for padding in 0..8 {
         let mut contexts = contexts.clone();
         if padding > 0 {
@@ -279,16 +279,16 @@ impl Pipeline {
     fn compare_reply(
         &mut self,
         sniffed: &SniffedMessage,
-        now: Option<MessageRecord>,
+        replayed: Option<MessageRecord>,
         outcome: &mut Outcome,
     ) -> anyhow::Result<()> {
         let recorded = &sniffed.record;
-        let differences = match &now {
-            Some(now) => differences(recorded, now),
+        let differences = match &replayed {
+            Some(replayed) => differences(recorded, replayed),
             None => vec!["there is no reply".to_owned()],
         };
         let is_same = differences.is_empty();
-        match (&now, is_same) {
+        match (&replayed, is_same) {
             (None, _) => outcome.missing += 1,
             (Some(_), true) => outcome.same += 1,
             (Some(_), false) => outcome.different += 1,
@@ -297,7 +297,7 @@ impl Pipeline {
             return Ok(());
         }
         if self.printer.is_json {
-            let comparison = ReplyComparison { same: is_same, differences, recorded, now };
+            let comparison = ReplyComparison { same: is_same, differences, recorded, replayed };
             return self.printer.print_json(&comparison);
         }
         let name = match (&recorded.interface, recorded.operation.as_deref().unwrap_or("locate")) {
@@ -310,32 +310,34 @@ impl Pipeline {
     }
 }
 
-fn differences(recorded: &MessageRecord, now: &MessageRecord) -> Vec<String> {
+fn differences(recorded: &MessageRecord, replayed: &MessageRecord) -> Vec<String> {
     let mut differences = Vec::new();
-    if recorded.status != now.status {
+    if recorded.status != replayed.status {
         let describe = |record: &MessageRecord| {
             let body = record.body.as_ref().map(|json| format!(" {}", json.get())).unwrap_or_default();
             format!("{}{body}", record.status.unwrap_or_default())
         };
-        differences.push(format!("recorded {}, now {}", describe(recorded), describe(now)));
+        differences.push(format!("recorded {}, now {}", describe(recorded), describe(replayed)));
         return differences;
     }
-    // The address in a forward may differ between machines.
+    // Forwards are not compared, because their addresses may differ between machines.
     if matches!(recorded.status, Some("location_forward" | "location_forward_perm" | "object_forward")) {
         return differences;
     }
-    match (&recorded.body, &now.body) {
+    match (&recorded.body, &replayed.body) {
         (Some(before), Some(after)) => {
             let value = |json: &str| serde_json::from_str::<Value>(json).unwrap_or(Value::Null);
             compare_values("", &value(before.get()), &value(after.get()), &mut differences);
         }
-        (None, None) if recorded.body_hex == now.body_hex && recorded.size == now.size => {}
+        (None, None) if recorded.body_hex == replayed.body_hex && recorded.size == replayed.size => {}
         (None, None) => differences.push(format!(
-            "the bytes differ (use --idl FILE to decode them): recorded {}, now {}",
+            "the bytes differ (use --idl FILE to decode them): recorded {} (message of {} bytes), now {} ({} bytes)",
             recorded.body_hex.as_deref().unwrap_or("none"),
-            now.body_hex.as_deref().unwrap_or("none")
+            recorded.size,
+            replayed.body_hex.as_deref().unwrap_or("none"),
+            replayed.size
         )),
-        _ => differences.push("one of the replies does not fit the IDL".to_owned()),
+        _ => differences.push("only one of the two replies could be decoded".to_owned()),
     }
     differences
 }

@@ -24,10 +24,11 @@ const MAX_BODY_CHARS: usize = 2000;
 pub(super) struct MessagePrinter {
     output: Output,
     pub(super) is_json: bool,
-    /// True if service contexts, sizes and keys are printed too, and bodies of any length.
+    /// True if versions, sizes, keys and service contexts are printed too, and bodies of any length.
     pub(super) is_verbose: bool,
     /// The time of the first message. The other times are relative to it.
     first_time: Option<f64>,
+    /// True after the reader of standard output has closed it.
     pub(super) is_closed: bool,
 }
 
@@ -174,7 +175,7 @@ pub(super) fn text(record: &MessageRecord) -> String {
     anstream::adapter::strip_str(&out).to_string()
 }
 
-/// Returns the body with a space before it, or an empty text without a body.
+/// Returns the body with a space before it, or an empty text if there is no body or it has no members.
 fn body_text(record: &MessageRecord, is_verbose: bool) -> String {
     let text = match (&record.body, &record.body_hex) {
         (Some(json), _) if json.get() == "{}" => return String::new(),
@@ -191,7 +192,7 @@ fn body_text(record: &MessageRecord, is_verbose: bool) -> String {
     }
 }
 
-/// Replaces references in the form `IOR:` by their type and address.
+/// Replaces each `IOR:` string in JSON by the type and address of the reference.
 fn with_short_references(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut rest = json;

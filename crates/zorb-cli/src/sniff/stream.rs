@@ -4,19 +4,18 @@ use bytes::{Buf, Bytes, BytesMut};
 use giop_codec::giop::{MessageHeader, MessageType};
 use giop_codec::{ByteOrder, Version};
 
-/// The default maximum size of a message with all its fragments. Of larger messages, only the header is
-/// printed.
+/// The default maximum size of a message with its fragments. Of larger ones, only the header is printed.
 pub(super) const DEFAULT_MAX_MESSAGE_BYTES: usize = 16 << 20;
-/// The maximum number of incomplete fragmented messages of one side. Their total size is limited to that of
-/// two messages.
-const MAX_INCOMPLETE: usize = 64;
-/// The maximum size of the start of an incomplete message, which usually contains its header.
+/// The maximum number of incomplete fragmented messages of one side. Their total size is limited to twice the
+/// maximum size of a message.
+const MAX_INCOMPLETE_MESSAGES: usize = 64;
+/// How many bytes of a damaged message are kept. They usually contain the header of the request or reply.
 const MAX_START_BYTES: usize = 4096;
-const TOO_LARGE: &str = "the message is too large; use --max-message SIZE";
+const TOO_LARGE: &str = "the message has too many bytes or fragments; use a larger --max-message SIZE";
 
 #[derive(Debug)]
 pub(super) enum StreamItem {
-    Message(CompleteMessage),
+    Message(MessageBytes),
     /// A message that is incomplete or too large: its first bytes, and the reason.
     Damaged {
         header: MessageHeader,
@@ -33,20 +32,28 @@ pub(super) enum StreamItem {
     },
 }
 
+/// A message, or the start of a damaged one. The contents of fragments are joined.
 #[derive(Debug, Clone)]
-pub(super) struct CompleteMessage {
+pub(super) struct MessageBytes {
     pub(super) header: MessageHeader,
     pub(super) bytes: Bytes,
-    /// The positions where the alignment restarts, see `Decoder::with_fragments`.
-    pub(super) pieces: Vec<u32>,
+    /// The positions in `bytes` at which the alignment restarts, see `Decoder::with_fragments`.
+    pub(super) alignment_restarts: Vec<u32>,
     /// The number of fragments, 1 for a message that is not fragmented.
-    pub(super) fragments: u32,
+    pub(super) fragment_count: u32,
+}
+
+impl MessageBytes {
+    pub(super) fn unfragmented(header: MessageHeader, bytes: Bytes) -> Self {
+        Self { header, bytes, alignment_restarts: Vec::new(), fragment_count: 1 }
+    }
 }
 
 #[derive(Debug)]
 pub(super) struct MessageParser {
     buffer: BytesMut,
     state: State,
+    /// True after the first message.
     is_giop: bool,
     incomplete: Vec<IncompleteMessage>,
     max_message_bytes: usize,
@@ -70,8 +77,8 @@ struct IncompleteMessage {
     /// `None` in GIOP 1.1, whose fragments have no request id.
     id: Option<u32>,
     bytes: BytesMut,
-    pieces: Vec<u32>,
-    fragments: u32,
+    /// The positions in `bytes` at which the second and further fragments start.
+    fragment_starts: Vec<u32>,
 }
 
 impl MessageParser {
@@ -86,7 +93,7 @@ impl MessageParser {
     }
 
     pub(super) fn drop_buffers(&mut self, emit: &mut impl FnMut(StreamItem)) {
-        self.drop_incomplete("the message was dropped because there are too many incomplete messages", emit);
+        self.drop_incomplete("the incomplete messages of all connections have too many bytes", emit);
         self.skip_gap(u64::MAX, emit);
         self.buffer = BytesMut::new();
     }
@@ -103,6 +110,7 @@ impl MessageParser {
         }
     }
 
+    /// Continues after `len` bytes that are missing in the capture.
     pub(super) fn skip_gap(&mut self, len: u64, emit: &mut impl FnMut(StreamItem)) {
         match self.state {
             State::Foreign => return,
@@ -137,10 +145,10 @@ impl MessageParser {
         if let (State::Message, Some(bytes)) = (self.state, self.buffer.first_chunk())
             && let Ok(header) = MessageHeader::decode(bytes)
         {
-            self.emit_damaged(header, "the connection ends within the message", emit);
+            self.emit_damaged(header, "the connection or capture ends within the message", emit);
         }
         self.buffer.clear();
-        self.drop_incomplete("the connection ends before the last fragment", emit);
+        self.drop_incomplete("the connection or capture ends before the last fragment", emit);
     }
 
     /// Parses one item from the buffer. Returns whether more can be parsed.
@@ -162,7 +170,7 @@ impl MessageParser {
         }
     }
 
-    /// Searches the start of a message, after `skipped` bytes that do not belong to a message.
+    /// Searches for the start of a message, after `skipped` bytes that do not belong to a message.
     fn search(&mut self, skipped: u64, emit: &mut impl FnMut(StreamItem)) -> bool {
         if skipped == 0 && !self.is_giop && is_tls(&self.buffer) {
             return self.set_foreign(true, emit);
@@ -189,7 +197,7 @@ impl MessageParser {
 
     fn parse_message(&mut self, emit: &mut impl FnMut(StreamItem)) -> bool {
         let Some(header) = self.buffer.first_chunk() else {
-            // Three bytes of an incomplete header are sufficient to detect another protocol.
+            // Three bytes that differ from those of a GIOP header are sufficient to detect another protocol.
             let magic = MessageHeader::MAGIC;
             let len = self.buffer.len().min(magic.len());
             if !self.is_giop && self.buffer.get(..len) != magic.get(..len) && len > 2 {
@@ -244,31 +252,20 @@ impl MessageParser {
             _ if header.more_fragments => {
                 let buffered: usize = self.incomplete.iter().map(|message| message.bytes.len()).sum();
                 let max_buffered = self.max_message_bytes.saturating_mul(2);
-                if self.incomplete.len() >= MAX_INCOMPLETE || buffered + bytes.len() > max_buffered {
-                    self.drop_incomplete("there are too many fragmented messages at the same time", emit);
+                if self.incomplete.len() >= MAX_INCOMPLETE_MESSAGES || buffered + bytes.len() > max_buffered {
+                    self.drop_incomplete("too many or too large fragmented messages are incomplete", emit);
                 }
                 let id = id();
                 if let Some(index) = self.incomplete.iter().position(|message| message.id == id) {
                     let replaced = self.incomplete.swap_remove(index);
                     replaced.emit_damaged("another message has the same request id", emit);
                 }
-                self.incomplete.push(IncompleteMessage {
-                    header,
-                    id,
-                    bytes,
-                    pieces: Vec::new(),
-                    fragments: 1,
-                });
+                self.incomplete.push(IncompleteMessage { header, id, bytes, fragment_starts: Vec::new() });
                 return;
             }
             _ => {}
         }
-        emit(StreamItem::Message(CompleteMessage {
-            header,
-            bytes: bytes.freeze(),
-            pieces: Vec::new(),
-            fragments: 1,
-        }));
+        emit(StreamItem::Message(MessageBytes::unfragmented(header, bytes.freeze())));
     }
 
     fn handle_fragment(&mut self, header: MessageHeader, bytes: &[u8], emit: &mut impl FnMut(StreamItem)) {
@@ -286,27 +283,29 @@ impl MessageParser {
         };
         let Some(message) = self.incomplete.get_mut(index) else { return };
         let payload = bytes.get(start..).unwrap_or_default();
-        message.pieces.push(message.bytes.len() as u32);
+        message.fragment_starts.push(message.bytes.len() as u32);
         message.bytes.extend_from_slice(payload);
-        message.fragments = message.fragments.saturating_add(1);
+        let fragment_count = message.fragment_starts.len() + 1;
         let max_bytes = self.max_message_bytes;
-        if message.bytes.len() > max_bytes || message.fragments as usize > max_bytes / 64 {
+        if message.bytes.len() > max_bytes || fragment_count > max_bytes / 64 {
             self.incomplete.swap_remove(index).emit_damaged(TOO_LARGE, emit);
         } else if !header.more_fragments {
             let message = self.incomplete.swap_remove(index);
-            // Only GIOP 1.1 aligns the values in each fragment separately. The positions are not needed if
-            // the alignment is the same in both ways.
-            let pieces = match message.header.version {
-                Version::V1_1 if message.pieces.iter().any(|start| start % 8 != 4) => message.pieces,
+            // Only GIOP 1.1 aligns values relative to the start of their fragment. The restarts are not
+            // needed if values in the joined message have the same alignment.
+            let alignment_restarts = match message.header.version {
+                Version::V1_1 if message.fragment_starts.iter().any(|start| start % 8 != 4) => {
+                    message.fragment_starts
+                }
                 _ => Vec::new(),
             };
             let size = (message.bytes.len() - MessageHeader::LEN) as u32;
             let header = MessageHeader { size, more_fragments: false, ..message.header };
-            emit(StreamItem::Message(CompleteMessage {
+            emit(StreamItem::Message(MessageBytes {
                 header,
                 bytes: message.bytes.freeze(),
-                pieces,
-                fragments: message.fragments,
+                alignment_restarts,
+                fragment_count: u32::try_from(fragment_count).unwrap_or(u32::MAX),
             }));
         }
     }
@@ -373,7 +372,7 @@ mod tests {
         let mut emit = |item: StreamItem| {
             items.push(match item {
                 StreamItem::Message(complete) => {
-                    format!("{:?} {} {}", complete.header.kind, complete.bytes.len(), complete.fragments)
+                    format!("{:?} {} {}", complete.header.kind, complete.bytes.len(), complete.fragment_count)
                 }
                 StreamItem::Damaged { header, reason, .. } => format!("{:?}: {reason}", header.kind),
                 StreamItem::Foreign { is_tls } => format!("foreign {is_tls}"),
@@ -401,7 +400,10 @@ mod tests {
         assert_eq!(parse(false, &[Ok(&late)]), ["CloseConnection 12 1", "Request 32 1"]);
         let noisy = [&one[..], b"xxGIOPxxxxxxxxx", &two].concat();
         assert_eq!(parse(true, &[Ok(&noisy)]), ["CloseConnection 12 1", "noise 15", "Request 32 1"]);
-        assert_eq!(parse(true, &[Ok(&two[..20])]), ["Request: the connection ends within the message"]);
+        assert_eq!(
+            parse(true, &[Ok(&two[..20])]),
+            ["Request: the connection or capture ends within the message"]
+        );
     }
 
     #[test]
@@ -427,7 +429,7 @@ mod tests {
         assert_eq!(parse(true, &[Ok(&[&first[..], &next, &last].concat())]), ["Request 48 3"]);
         assert_eq!(
             parse(true, &[Ok(&[&first[..], &next].concat())]),
-            ["Request: the connection ends before the last fragment"]
+            ["Request: the connection or capture ends before the last fragment"]
         );
         assert_eq!(parse(true, &[Ok(&last)]), ["Fragment: the first fragment of the message is missing"]);
         let cancel = message(2, 2, false, &id);

@@ -1,4 +1,4 @@
-//! Reassembly of TCP streams. The bytes of each side are reported in order and once, and gaps are reported.
+//! Reassembly of TCP streams. The bytes and gaps of each side are emitted in order, and each byte only once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -10,29 +10,28 @@ use super::packets::Segment;
 
 /// The maximum number of connections. A further connection evicts the one that has been idle longest.
 const MAX_CONNECTIONS: usize = 4096;
-/// The maximum number of bytes of one side that are buffered after a gap. If there are more, the missing
-/// segments were probably not captured.
+/// The maximum number of bytes of one side that are buffered after a gap. If there are more, the gap is
+/// skipped, because its segments were probably not captured.
 const MAX_BUFFERED_BYTES: usize = 1 << 20;
 /// The maximum number of segments of one side that are buffered after a gap.
 const MAX_BUFFERED_SEGMENTS: usize = 1024;
-/// The maximum number of bytes that are buffered for all connections.
 const MAX_TOTAL_BUFFERED_BYTES: usize = 256 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ConnectionEvent {
-    /// The first segment of the connection. `from_start` is true if it is the first one in the connection
-    /// itself.
+    /// The first captured segment of a connection. `from_start` is true if the segment opens the connection,
+    /// so that no data precedes it.
     Opened {
         client: SocketAddr,
         server: SocketAddr,
         from_start: bool,
     },
-    /// The next bytes of a side.
+    /// The next bytes that a side sent.
     Data {
         from_client: bool,
         data: Bytes,
     },
-    /// A gap of `len` bytes of a side, which are not in the capture.
+    /// A gap in the bytes that a side sent: the next `len` bytes are not in the capture.
     Lost {
         from_client: bool,
         len: u64,
@@ -43,10 +42,14 @@ pub(super) enum ConnectionEvent {
 /// The numbers of problems in the streams. The field names are the JSON keys.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub(super) struct TcpCounts {
+    /// Segments whose bytes were all captured before.
     pub(super) repeated: u64,
     pub(super) out_of_order: u64,
+    /// Segments of which some bytes were captured before.
     pub(super) overlapping: u64,
+    /// Bytes that are not in the capture.
     pub(super) lost: u64,
+    /// Connections that were evicted because there were too many.
     pub(super) given_up: u64,
 }
 
@@ -63,6 +66,7 @@ struct Connection {
     number: u64,
     client: SocketAddr,
     last_time: Duration,
+    /// The client and the server.
     sides: [Side; 2],
 }
 
@@ -80,7 +84,7 @@ struct Side {
 }
 
 impl Assembler {
-    /// Handles a segment. Events are emitted with the number of the connection.
+    /// Handles a segment. Calls `emit` with the number of the connection and each event.
     pub(super) fn handle_segment(
         &mut self,
         segment: &Segment<'_>,
@@ -90,7 +94,7 @@ impl Assembler {
             if segment.from <= segment.to { (segment.from, segment.to) } else { (segment.to, segment.from) };
         let is_first = segment.syn && segment.acknowledged.is_none();
         if is_first && let Some(old) = self.connections.get(&addresses) {
-            // Either a new connection between the same addresses, or a duplicate of the packet.
+            // The segment opens a new connection between the same addresses, or it is a duplicate.
             let side = &old.sides[usize::from(old.client != segment.from)];
             let is_duplicate = side.next.is_some_and(|(position, sequence)| {
                 position < MAX_BUFFERED_BYTES as u64
@@ -130,8 +134,8 @@ impl Assembler {
         let [client, server] = &mut connection.sides;
         let (own, other) = if from_client { (client, server) } else { (server, client) };
         let mut emit_event = |event: ConnectionEvent| emit(number, event);
-        // The acknowledgement is handled first, because the data may be the reply to a request in a gap of
-        // the other side.
+        // The acknowledgement is handled before the data. It may skip a gap in the other side's data that
+        // contained a request, to which this data is the reply.
         if let Some(acknowledged) = segment.acknowledged {
             let has_data = !segment.payload.is_empty();
             other.acknowledge(acknowledged, has_data, counts, &mut emit_event);
@@ -265,10 +269,11 @@ impl Side {
         self.skip_acknowledged_gaps(has_data, counts, emit);
     }
 
-    /// Skips gaps whose bytes the other side has acknowledged, because they were not captured.
+    /// Skips gaps whose bytes the other side has acknowledged, because these bytes were not captured.
     ///
     /// In captures of several network queues, an acknowledgement can precede the segment that it
-    /// acknowledges. Therefore, it must come with data, or at least two segments must follow the gap.
+    /// acknowledges. Therefore, a gap is skipped only if the acknowledgement came with data, or if at least
+    /// two segments follow the gap.
     fn skip_acknowledged_gaps(
         &mut self,
         has_data: bool,
@@ -325,8 +330,7 @@ impl Side {
 mod tests {
     use super::*;
 
-    /// Returns the data (`Ok`) and gaps (`Err`) for segments of a client. Each segment is given as its
-    /// position and its data.
+    /// Returns the data (`Ok`) and gaps (`Err`) for segments of a client, given as positions and data.
     fn reassemble(segments: &[(u32, &[u8])]) -> (Vec<Result<Vec<u8>, u64>>, TcpCounts) {
         let mut assembler = Assembler::default();
         let mut events: Vec<Result<Vec<u8>, u64>> = Vec::new();

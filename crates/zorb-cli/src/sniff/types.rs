@@ -1,5 +1,4 @@
-//! Decoding of arguments and results: finds the operation of a request in the IDL, and converts bodies to
-//! JSON.
+//! Decoding of bodies: finds the operation of a request in the IDL, and converts arguments and results.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -15,23 +14,24 @@ use zorb::dynamic::{
     OperationInfo, ParamInfo, Value, ValueTypes,
 };
 
+/// The maximum number of objects whose interfaces are stored.
 const MAX_OBJECTS: usize = 4096;
-/// Keys of this length in bytes or longer are not stored.
-const MAX_KEY_SIZE: usize = 1024;
-/// Maximum number of nodes of a value that are searched for references.
+/// Object keys with this many bytes or more are not stored, because pending requests have truncated keys.
+const KEY_BYTES_LIMIT: usize = 1024;
+/// The maximum number of nodes of a value that are searched for references.
 const MAX_NODES: usize = 10_000;
 
 #[derive(Default)]
 pub(super) struct Types {
     idl: Option<Idl>,
-    /// All known operations by their names in messages. Operations of the IDL precede those of naming
+    /// All known operations by their names in messages, first those of the IDL, then those of naming
     /// services.
     operations: BTreeMap<Box<str>, Vec<InterfaceOperation>>,
-    by_id: BTreeMap<Box<str>, Arc<Interface>>,
-    /// The interface of each object by its key, known from references and replies.
+    interfaces: BTreeMap<Box<str>, Arc<Interface>>,
+    /// The interfaces of objects by object key, known from `--object`, references, and replies to `_is_a`.
     objects: HashMap<Box<[u8]>, Arc<Interface>>,
     common_operations: Vec<Arc<OperationInfo>>,
-    /// The value types of the IDL, which can replace a base type.
+    /// The value types of the IDL, because a message can contain any of them in place of its base type.
     value_types: ValueTypes,
 }
 
@@ -80,7 +80,7 @@ impl Types {
         let mut types = Self {
             idl: None,
             operations: BTreeMap::new(),
-            by_id: BTreeMap::new(),
+            interfaces: BTreeMap::new(),
             objects: HashMap::new(),
             common_operations,
             value_types: idl.as_ref().map(Idl::value_types).unwrap_or_default(),
@@ -107,10 +107,10 @@ impl Types {
     }
 
     fn add(&mut self, interface: &Arc<Interface>) {
-        if self.by_id.contains_key(interface.id()) {
+        if self.interfaces.contains_key(interface.id()) {
             return;
         }
-        self.by_id.insert(interface.id().into(), Arc::clone(interface));
+        self.interfaces.insert(interface.id().into(), Arc::clone(interface));
         let accessors = interface.attributes().iter().flat_map(|one| one.accessors()).map(Arc::new);
         for operation in interface.operations().iter().cloned().chain(accessors) {
             let all = self.operations.entry(operation.name.clone()).or_default();
@@ -120,12 +120,14 @@ impl Types {
 
     fn interface_named(&self, name: &str) -> Option<Arc<Interface>> {
         let name = name.replace('/', "::");
-        self.by_id.values().find(|one| scoped_name(one.id()) == name).cloned()
+        self.interfaces.values().find(|one| scoped_name(one.id()) == name).cloned()
     }
 
-    /// Stores the interface of the object with this key, if it is known and more derived than the stored one.
+    /// Stores the interface of an object, if it is known. An equal or more derived stored interface is kept.
     pub(super) fn store_interface(&mut self, key: &[u8], type_id: &str) {
-        let Some(interface) = self.by_id.get(type_id).filter(|_| key.len() < MAX_KEY_SIZE) else { return };
+        let Some(interface) = self.interfaces.get(type_id).filter(|_| key.len() < KEY_BYTES_LIMIT) else {
+            return;
+        };
         if let Some(before) = self.objects.get(key)
             && before.is_a(type_id)
         {
@@ -142,8 +144,8 @@ impl Types {
         }
     }
 
-    /// Returns the operation of a request, and its decoded arguments. If several interfaces have such an
-    /// operation, selects the first one that fits the arguments.
+    /// Returns the operation of a request, and its decoded arguments. If the interface of the object is not
+    /// known, selects the first operation with this name that fits the arguments.
     pub(super) fn decode_request(
         &mut self,
         key: &[u8],
@@ -171,8 +173,10 @@ impl Types {
         match matches.into_iter().next().or(first) {
             Some((known, mut decoded)) => {
                 if !others.is_empty() && decoded.remark.is_none() {
-                    decoded.remark =
-                        Some(format!("or an operation of {}; use --object KEY=INTERFACE", others.join(", ")));
+                    decoded.remark = Some(format!(
+                        "or the operation of {}; use --object KEY=INTERFACE",
+                        others.join(", ")
+                    ));
                 }
                 (Some(known), decoded)
             }
@@ -180,8 +184,7 @@ impl Types {
         }
     }
 
-    /// Returns the operation of a request without its arguments. Returns `None` if it is unknown or
-    /// ambiguous.
+    /// Returns the operation of a request without arguments, or `None` if it is unknown or ambiguous.
     pub(super) fn find_operation(&self, key: &[u8], name: &str) -> Option<KnownOperation> {
         self.known_operation(key, name).or_else(|| match self.operations.get(name)?.as_slice() {
             [(interface, operation)] => {
@@ -192,8 +195,8 @@ impl Types {
         })
     }
 
-    /// Returns an operation that every object has, or an operation of the object with this key, if its
-    /// interface is known.
+    /// Returns an operation that every object has, or one of the object with this key if its interface is
+    /// known.
     fn known_operation(&self, key: &[u8], name: &str) -> Option<KnownOperation> {
         if let Some(operation) = self.common_operations.iter().find(|one| *one.name == *name) {
             return Some(KnownOperation { interface: None, operation: Arc::clone(operation) });
@@ -224,7 +227,7 @@ impl Types {
         operation: Option<&OperationInfo>,
         body: &Decoder<'_>,
     ) -> (String, DecodedBody) {
-        let id = match body.clone().read_str_ascii() {
+        let id = match body.clone().read_unconverted_str() {
             Ok(id) => id.to_owned(),
             Err(error) => return (String::new(), DecodedBody::failed(&error.to_string())),
         };
@@ -246,7 +249,7 @@ impl Types {
         (id, decoded)
     }
 
-    /// Decodes values with these names and types. With `is_complete`, nothing may follow them.
+    /// Decodes values with these names and types. If `is_complete`, only padding may follow them.
     fn decode_values(
         &mut self,
         members: &[(&str, &TypeCode)],
@@ -286,6 +289,7 @@ impl KnownOperation {
         Some(scoped_name(self.interface.as_ref()?.id()))
     }
 }
+
 impl DecodedBody {
     fn from_json(json: String) -> Self {
         match RawValue::from_string(json) {
@@ -312,7 +316,9 @@ pub(super) fn system_exception(body: &Decoder<'_>) -> DecodedBody {
             decoded.remark = exception.minor.describe(exception.kind).map(str::to_owned);
             decoded
         }
-        Err(error) => DecodedBody::failed(&error.to_string()),
+        Err(error) => {
+            DecodedBody { json: None, remark: Some(format!("the body cannot be decoded: {error}")) }
+        }
     }
 }
 

@@ -30,12 +30,12 @@ impl Endpoint {
         Ok(Self { address: address.to_owned(), timeout })
     }
 
-    pub(super) async fn status(&self) -> anyhow::Result<Status> {
+    pub(super) async fn fetch_status(&self) -> anyhow::Result<Status> {
         let response = tokio::time::timeout(self.timeout, self.get()).await;
         let bytes = response
             .with_context(|| format!("{}: no response within {:?}", self.address, self.timeout))??;
         serde_json::from_slice(&bytes)
-            .with_context(|| format!("{} is not an admin endpoint of zorb", self.address))
+            .with_context(|| format!("the response of {} is not that of a zorb admin endpoint", self.address))
     }
 
     async fn get(&self) -> anyhow::Result<Vec<u8>> {
@@ -49,7 +49,7 @@ impl Endpoint {
             .context("cannot create the request")?;
         let response = async {
             let response =
-                sender.send_request(request).await.with_context(|| format!("{address} does not answer"))?;
+                sender.send_request(request).await.with_context(|| format!("no response from {address}"))?;
             let status = response.status();
             let mut body = response.into_body();
             let mut bytes = Vec::new();

@@ -23,7 +23,7 @@ Examples:
   zorb top http://127.0.0.1:9464/ --interval 250ms
   zorb top 127.0.0.1:9464 --once --json
 
-A program opens its endpoint with OrbBuilder::admin (feature `admin`), and zorb serve and zorb names serve with --admin.
+A program opens its admin endpoint with OrbBuilder::admin (feature `admin`). For zorb serve and zorb names serve, use --admin.
 Press q to quit.";
 
 /// Options of `zorb top`.
@@ -33,7 +33,7 @@ pub(crate) struct TopArgs {
     /// The admin endpoint: http://HOST:PORT/ or HOST:PORT
     #[arg(value_name = "ENDPOINT")]
     endpoint: String,
-    /// The time between two queries, over which rates are calculated
+    /// The time between two queries, for which rates are calculated
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = options::duration)]
     interval: Duration,
     /// Print the activity of one interval and exit
@@ -44,20 +44,20 @@ pub(crate) struct TopArgs {
     timeout: Duration,
 }
 
-/// Shows an ORB until the user quits, or only once with `--once` or `--json`.
+/// Shows the activity of an ORB until the user quits, or only once with `--once` or `--json`.
 pub(crate) fn run(args: &TopArgs, output: &Output) -> anyhow::Result<Verdict> {
     let endpoint = Endpoint::parse(&args.endpoint, args.timeout)?;
     block_on(async {
         if args.once || output.is_json {
-            let before = endpoint.status().await?;
+            let before = endpoint.fetch_status().await?;
             tokio::time::sleep(args.interval).await;
-            let view = View::new(endpoint.status().await?, Some(&before));
+            let view = View::new(endpoint.fetch_status().await?, Some(&before));
             output.show(&view, tree)?;
         } else {
             let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
             ensure!(terminal, "standard input and output must be a terminal; use --once or --json");
             // If the first query fails, the error is printed before the screen is cleared.
-            let first = endpoint.status().await?;
+            let first = endpoint.fetch_status().await?;
             screen::show(&endpoint, first, args.interval).await.context("cannot use the terminal")?;
         }
         Ok(Verdict::Good)
@@ -86,7 +86,7 @@ fn tree(view: &View) -> Vec<Node> {
                 Tone::Plain
             })
         });
-        nodes.push(Node::new(name, format!("{:.0} calls/s", View::rate(rows))).children(children));
+        nodes.push(Node::new(name, format!("{:.0} calls/s", View::total_rate(rows))).children(children));
     }
     let limits =
         view.limits.iter().map(|(name, hits)| Node::new(name, hits.to_string()).tone(Tone::Doubtful));

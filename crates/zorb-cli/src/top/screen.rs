@@ -1,4 +1,4 @@
-//! The display of `zorb top` on a terminal, which is always restored at the end.
+//! The display of `zorb top` on a terminal. The terminal is restored even after a signal or panic.
 
 use std::io::{self, Write};
 use std::sync::Once;
@@ -22,16 +22,16 @@ pub(super) async fn show(endpoint: &Endpoint, first: Status, interval: Duration)
     let signal = termination_signal()?;
     tokio::pin!(signal);
     let mut screen = Screen::enter()?;
-    let (send, mut events) = mpsc::channel(16);
+    let (sender, mut events) = mpsc::channel(16);
     std::thread::spawn(move || {
-        while !send.is_closed() {
+        while !sender.is_closed() {
             match event::poll(POLL_INTERVAL)
                 .and_then(|has_event| if has_event { event::read().map(Some) } else { Ok(None) })
             {
-                Ok(Some(event)) if send.blocking_send(Ok(event)).is_err() => return,
+                Ok(Some(event)) if sender.blocking_send(Ok(event)).is_err() => return,
                 Ok(_) => {}
                 Err(error) => {
-                    let _ = send.blocking_send(Err(error));
+                    let _ = sender.blocking_send(Err(error));
                     return;
                 }
             }
@@ -48,18 +48,18 @@ pub(super) async fn show(endpoint: &Endpoint, first: Status, interval: Duration)
             () = &mut signal => return Ok(()),
             event = events.recv() => match event {
                 Some(Ok(event)) if is_quit_key(&event) => return Ok(()),
-                // For example, a resize: the screen is drawn again.
+                // After other events, such as a resize, the screen is only drawn again.
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(error.into()),
                 None => return Ok(()),
             },
-            status = async { ticks.tick().await; endpoint.status().await } => match status {
+            status = async { ticks.tick().await; endpoint.fetch_status().await } => match status {
                 Ok(status) => {
                     error_text = None;
                     view = View::new(status.clone(), last.as_ref());
                     last = Some(status);
                 }
-                // Continues, because the endpoint may become available again.
+                // The display continues, because the endpoint may become available again.
                 Err(error) => error_text = Some(format!("{error:#}")),
             },
         }
@@ -94,7 +94,7 @@ impl Screen {
             }));
         });
         terminal::enable_raw_mode()?;
-        // Created first, so that an error below restores the terminal.
+        // If a call below fails, dropping `screen` restores the terminal.
         let screen = Self { has_colours: anstream::AutoStream::choice(&io::stdout()) != ColorChoice::Never };
         queue!(io::stdout(), terminal::EnterAlternateScreen, cursor::Hide)?;
         io::stdout().flush()?;
@@ -123,7 +123,7 @@ impl Screen {
     }
 
     fn draw_line(&self, out: &mut impl Write, row: u16, line: &Line, width: u16) -> io::Result<()> {
-        // Line breaks are escaped too.
+        // `OneLine` escapes line breaks and other control characters.
         let text: String = OneLine::new(&line.text).to_string().chars().take(width.into()).collect();
         queue!(out, cursor::MoveTo(0, row))?;
         if !self.has_colours {

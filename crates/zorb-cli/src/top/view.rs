@@ -1,13 +1,15 @@
-//! The displayed values: rates and latencies between two responses of an endpoint.
+//! The values that `zorb top` displays: counters of an ORB, and rates and latencies of the time between two
+//! responses of its admin endpoint.
 
 use std::collections::{BTreeMap, HashMap};
 
 use giop_codec::Printable;
 use serde::{Deserialize, Serialize};
 
-/// The response of an admin endpoint: the counters of an ORB since its start.
+/// The response of an admin endpoint: the state of an ORB. The field names are the JSON keys.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Status {
+    /// The version of zorb.
     zorb: String,
     pid: u64,
     started_ms: u64,
@@ -21,7 +23,9 @@ pub(super) struct Status {
     limits: BTreeMap<String, u64>,
     /// The upper bounds of all latency buckets except the last one, which has no bound.
     bounds_us: Vec<f64>,
+    /// The calls to objects of the ORB.
     served: Vec<OperationCounters>,
+    /// The calls that the ORB made as a client.
     made: Vec<OperationCounters>,
 }
 
@@ -31,6 +35,7 @@ struct Messages {
     sent_bytes: u64,
 }
 
+/// The memory of received messages, in bytes.
 #[derive(Debug, Clone, Deserialize)]
 struct Pool {
     cap: u64,
@@ -46,7 +51,7 @@ struct OperationCounters {
     user_exceptions: u64,
     failures: u64,
     max_us: f64,
-    /// The non-empty latency buckets: index and number of calls, in the order of the indexes.
+    /// The index and the number of calls of each non-empty latency bucket, in the order of the indexes.
     buckets: Vec<(usize, u64)>,
 }
 
@@ -66,7 +71,7 @@ pub(super) struct View {
     pub(super) pool_held_bytes: u64,
     pub(super) pool_cap_bytes: u64,
     pub(super) queued_bytes: u64,
-    /// How often each limit was reached since the ORB started. Other limits are omitted.
+    /// How often each limit was reached since the ORB started. Limits that were never reached are omitted.
     pub(super) limits: BTreeMap<String, u64>,
     pub(super) served: Vec<Row>,
     pub(super) made: Vec<Row>,
@@ -82,8 +87,8 @@ pub(super) struct Row {
     /// The number of replies with user exceptions, which are not failures.
     pub(super) user_exceptions: u64,
     pub(super) failures: u64,
-    /// The median latency of the calls in the interval, or of all calls if the interval had none, in
-    /// microseconds. The error is at most 7 %.
+    /// The median latency, with an error of at most 7 %. It refers to the calls between the two responses, or
+    /// to all calls if there were none between them.
     pub(super) p50_us: Option<f64>,
     pub(super) p90_us: Option<f64>,
     pub(super) p99_us: Option<f64>,
@@ -91,8 +96,8 @@ pub(super) struct Row {
 }
 
 impl View {
-    /// Computes the values of the time between two responses. Without an earlier response of the same
-    /// process, it is the time since the start of the ORB.
+    /// Computes the values for the time between two responses. Without an earlier response of the same
+    /// process, computes them for the time since the start of the ORB.
     pub(super) fn new(now: Status, before: Option<&Status>) -> Self {
         let before = before.filter(|before| before.pid == now.pid && before.uptime_ms < now.uptime_ms);
         let since = before.map_or(0, |before| before.uptime_ms);
@@ -154,8 +159,8 @@ impl View {
         }
     }
 
-    /// Returns the calls per second of all rows. `Sum` is not used because its result for no rows is -0.
-    pub(super) fn rate(rows: &[Row]) -> f64 {
+    /// Returns the total calls per second. `Iterator::sum` is not used, because it returns -0 for no rows.
+    pub(super) fn total_rate(rows: &[Row]) -> f64 {
         rows.iter().fold(0.0, |sum, row| sum + row.calls_per_second)
     }
 
@@ -211,7 +216,7 @@ impl View {
                 "p90",
                 "p99",
                 "max",
-                Self::rate(rows)
+                Self::total_rate(rows)
             )));
             for row in rows {
                 lines.push(Line {
@@ -279,7 +284,7 @@ impl Line {
     }
 }
 
-/// Returns the buckets with further calls, and the number of these calls.
+/// Returns the buckets that have more calls than before, and how many more.
 fn bucket_increments(now: &[(usize, u64)], before: Option<&OperationCounters>) -> Vec<(usize, u64)> {
     let before: HashMap<_, _> = before.into_iter().flat_map(|row| row.buckets.iter().copied()).collect();
     let increments = now
@@ -288,8 +293,8 @@ fn bucket_increments(now: &[(usize, u64)], before: Option<&OperationCounters>) -
     increments.filter(|(_, calls)| *calls > 0).collect()
 }
 
-/// Returns the approximate latency that this fraction of the calls did not exceed: the middle of the bucket,
-/// but at most `max`.
+/// Returns the approximate latency that this fraction of the calls did not exceed: the middle of its bucket
+/// (of the last bucket, the lower bound), but at most `max`.
 fn quantile(buckets: &[(usize, u64)], bounds: &[f64], max: f64, fraction: f64) -> Option<f64> {
     let total: u64 = buckets.iter().map(|(_, calls)| calls).sum();
     let mut seen = 0;
@@ -373,10 +378,10 @@ mod tests {
         assert_eq!(View::new(now, Some(&other)).served[0].calls_per_second, 100.0);
     }
 
-    /// The result of `Sum` for no numbers would be -0.
+    /// `Iterator::sum` would return -0.
     #[test]
     fn the_rate_without_calls_is_0() {
-        assert_eq!(format!("{:.0} calls/s", View::rate(&[])), "0 calls/s");
+        assert_eq!(format!("{:.0} calls/s", View::total_rate(&[])), "0 calls/s");
     }
 
     #[test]

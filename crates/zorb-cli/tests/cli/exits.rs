@@ -103,7 +103,10 @@ fn messages_say_the_fault_first_and_once() {
         no_target.starts_with("zorb: the file \"nonsense\" does not exist; expected IOR:"),
         "{no_target}"
     );
-    assert!(no_target.trim_end().ends_with("; --to requires HOST:PORT or an object"), "{no_target}");
+    assert!(
+        no_target.trim_end().ends_with("; --to must be HOST:PORT or a reference to an object"),
+        "{no_target}"
+    );
     let no_service = said(&["names", "list"]);
     assert!(!no_service.starts_with("zorb: no naming service: --service"), "{no_service}");
 }

@@ -55,7 +55,7 @@ fn hostile_ior(port: u16) -> String {
     let host = format!("host{ASCII}.invalid");
     let mut e = Encoder::new(giop_codec::ByteOrder::Big, giop_codec::Version::V1_2);
     e.put_u8(0);
-    e.put_ascii(ASCII).unwrap();
+    e.put_unconverted_str(ASCII).unwrap();
     let codebase = TaggedComponent { tag: ComponentTag::JAVA_CODEBASE, data: e.into_bytes() };
     let profile = IiopProfile::new(host, port, format!("key{}", wide()).into_bytes().into())
         .with_component(codebase)
@@ -189,7 +189,7 @@ fn answer(stream: &mut TcpStream, id: &str) -> Option<()> {
             if status == ReplyStatus::NoException {
                 e.put_u8(1);
             } else {
-                e.put_ascii(id).ok()?;
+                e.put_unconverted_str(id).ok()?;
             }
             if is_system {
                 e.put_u32(0);
@@ -237,9 +237,13 @@ fn calls_in_captures_are_shown_escaped() {
     capture.open(&mut line);
     let form = Form(giop_codec::Version::V1_2, giop_codec::ByteOrder::Big);
     capture.send(&mut line, true, &form.request(1, wide().as_bytes(), ASCII, &[], |_| {}));
-    let id = |e: &mut Encoder| e.put_ascii(&format!("IDL:{ASCII}:1.0")).unwrap();
+    let id = |e: &mut Encoder| e.put_unconverted_str(&format!("IDL:{ASCII}:1.0")).unwrap();
     capture.send(&mut line, false, &form.reply(1, ReplyStatus::UserException, &[], id));
-    capture.send(&mut line, true, &form.request(2, b"x", "_is_a", &[], |e| e.put_ascii(ASCII).unwrap()));
+    capture.send(
+        &mut line,
+        true,
+        &form.request(2, b"x", "_is_a", &[], |e| e.put_unconverted_str(ASCII).unwrap()),
+    );
     let forward = |e: &mut Encoder| hostile_ior(1).parse::<Ior>().unwrap().encode(e).unwrap();
     capture.send(&mut line, false, &form.reply(2, ReplyStatus::LocationForward, &[], forward));
     let path = folder.path().join("x.pcap");

@@ -144,7 +144,7 @@ fn limits_of_the_environment_hold_beside_the_option() {
         assert_eq!(call(&[small], &option), (0, String::new()));
         let (code, told) = call(&[("ZORB_LIMITS_MAX_DEPTHS", "3")], &option);
         assert!(
-            code == 3 && told.contains("ZORB_LIMITS_MAX_DEPTHS: there is no limit of this name"),
+            code == 3 && told.contains("ZORB_LIMITS_MAX_DEPTHS: there is no limit with this name"),
             "{code} {told}"
         );
     });

@@ -229,7 +229,7 @@ fn what_is_no_reference_is_refused_with_the_place() {
         ("IOR:0g", "hexadecimal digit expected, found 'g'"),
         ("IOR:00", "object reference"),
         ("nonsense", "the file \"nonsense\" does not exist"),
-        ("iiop:x", "unknown scheme"),
+        ("iiop:x", "unknown or unexpected scheme"),
         ("corbaloc:iiop:[::1/x", "character"),
     ] {
         let run = zorb(&["ior", "dump", text], "");
@@ -409,7 +409,7 @@ fn names_are_served_listed_and_changed() {
     assert_eq!(names(&["bind", r"bank/a\.b.kind", url]).code, 0);
     assert_eq!(names(&["tree"]).out, "bank/\n  a\\.b.kind\n  accounts/\n    mine\n");
     let again = names(&["bind", "bank/accounts/mine", url]);
-    assert!(again.code == 1 && again.err.contains("is bound already"), "{}", again.err);
+    assert!(again.code == 1 && again.err.contains("is already bound"), "{}", again.err);
     let other = "corbaloc:iiop:1.2@127.0.0.1:2/y";
     assert_eq!(names(&["bind", "--replace", "bank/accounts/mine", other]).code, 0);
     let resolved = names(&["resolve", "bank/accounts/mine"]).out;
@@ -420,7 +420,7 @@ fn names_are_served_listed_and_changed() {
     assert_eq!((&json[0]["name"], &json[1]["context"]), (&Value::from(r"a\.b.kind"), &Value::from(true)));
     for (args, code, why) in [
         (&["resolve", "bank/nobody"][..], 1, "nothing is bound"),
-        (&["resolve", "a//b"], 3, "is no name"),
+        (&["resolve", "a//b"], 3, "is not a valid name"),
         (&["list", "bank/accounts/mine"], 3, "bank/accounts/mine"),
         (&["unbind", "nobody"], 1, "nothing is bound"),
         (&["bind", "a/b/c", url], 1, "; --parents creates the missing contexts"),

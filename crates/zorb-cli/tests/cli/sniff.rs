@@ -152,7 +152,7 @@ fn every_version_in_both_orders_and_in_fragments() {
     0.001300  0  10.0.0.2:2809 > 10.0.0.1:40000  reply Bank::Account.deposit #7 {"$result":1.5,"note":"thanks"}  100 us
     0.001400  0  10.0.0.1:40000 > 10.0.0.2:2809  Bank::Account.deposit #8 {"amount":0.5,"coins":[1,2,3,4]}
     0.001500  0  10.0.0.2:2809 > 10.0.0.1:40000  reply Bank::Account.deposit #8 {"$result":1.5,"note":"thanks"}  100 us
-    0.001700  1  10.0.0.2:2809 > 10.0.0.1:40001  reply (unknown operation) #1 0x0000000000000040070000007468616e6b7300  (the request was not captured)
+    0.001700  1  10.0.0.2:2809 > 10.0.0.1:40001  reply (unknown operation) #1 0x0000000000000040070000007468616e6b7300  (the request is unknown: not captured, or too many pending)
     0.001800  1  10.0.0.1:40001 > 10.0.0.2:2809  Bank::Account.deposit #2 {"amount":2.0,"coins":[]}
     0.001900  1  10.0.0.2:2809 > 10.0.0.1:40001  reply Bank::Account.deposit #2 {"$result":3.0,"note":"thanks"}  100 us
     "#);
@@ -190,10 +190,10 @@ fn exceptions_forwards_contexts_and_the_rest_are_told() {
         e.put_raw("Zoë\0".as_bytes());
     });
     call("_get_limit", ReplyStatus::UserException, &|e| {
-        e.put_ascii("IDL:Bank/Broke:1.0").unwrap();
+        e.put_unconverted_str("IDL:Bank/Broke:1.0").unwrap();
         e.put_f64(1.5);
     });
-    call("_get_limit", ReplyStatus::UserException, &|e| e.put_ascii("IDL:Other:1.0").unwrap());
+    call("_get_limit", ReplyStatus::UserException, &|e| e.put_unconverted_str("IDL:Other:1.0").unwrap());
     call("_get_limit", ReplyStatus::SystemException, &|e| {
         SystemException::no_implement().encode(e).unwrap();
     });
@@ -205,7 +205,11 @@ fn exceptions_forwards_contexts_and_the_rest_are_told() {
     call("nobody_knows", ReplyStatus::NoException, &|e| e.put_u32(0x0102_0304));
     call("\u{1b}[2Jbell\u{7}", ReplyStatus::NoException, &|_| {});
     call("_is_a", ReplyStatus::NoException, &|e| e.put_u8(1));
-    capture.send(&mut line, true, &form.request(90, b"Account", "poke", &[], |e| e.put_ascii("x").unwrap()));
+    capture.send(
+        &mut line,
+        true,
+        &form.request(90, b"Account", "poke", &[], |e| e.put_unconverted_str("x").unwrap()),
+    );
     let locate =
         |id| LocateRequestHeader { request_id: RequestId(id), target: TargetAddress::Key(b"Account") };
     capture.send(
@@ -223,7 +227,7 @@ fn exceptions_forwards_contexts_and_the_rest_are_told() {
     capture.send(
         &mut line,
         true,
-        &form.reply(7, ReplyStatus::NoException, &[], |e| e.put_ascii("me").unwrap()),
+        &form.reply(7, ReplyStatus::NoException, &[], |e| e.put_unconverted_str("me").unwrap()),
     );
     capture.send(&mut line, true, &form.message(MessageType::MessageError, |_| {}));
     capture.send(&mut line, false, &form.reply(99, ReplyStatus::NoException, &[], |_| {}));
@@ -245,12 +249,12 @@ fn exceptions_forwards_contexts_and_the_rest_are_told() {
     0.001000  0  10.0.0.1:40000 > 10.0.0.2:2809  Bank::Account._get_limit #6
     0.001100  0  10.0.0.2:2809 > 10.0.0.1:40000  reply Bank::Account._get_limit #6 needs_addressing_mode  100 us  (the server requires the addressing mode Reference)
     0.001200  0  10.0.0.1:40000 > 10.0.0.2:2809  Bank::Account._get_limit #7
-    0.001300  0  10.0.0.2:2809 > 10.0.0.1:40000  reply Bank::Account._get_limit #7 0x01  100 us  (the body does not fit the IDL: $result: data ends inside a value (at octet 24))
+    0.001300  0  10.0.0.2:2809 > 10.0.0.1:40000  reply Bank::Account._get_limit #7 0x01  100 us  (the body does not fit the IDL: $result: data ends inside a value (at byte 24))
     0.001400  0  10.0.0.1:40000 > 10.0.0.2:2809  nobody_knows #8
     0.001500  0  10.0.0.2:2809 > 10.0.0.1:40000  reply nobody_knows #8 0x04030201  100 us
     0.001600  0  10.0.0.1:40000 > 10.0.0.2:2809  \x1b[2Jbell\x07 #9
     0.001700  0  10.0.0.2:2809 > 10.0.0.1:40000  reply \x1b[2Jbell\x07 #9  100 us
-    0.001800  0  10.0.0.1:40000 > 10.0.0.2:2809  _is_a #10  (the body does not fit the IDL: logical_type_id: data ends inside a value (at octet 56))
+    0.001800  0  10.0.0.1:40000 > 10.0.0.2:2809  _is_a #10  (the body does not fit the IDL: logical_type_id: data ends inside a value (at byte 56))
     0.001900  0  10.0.0.2:2809 > 10.0.0.1:40000  reply _is_a #10 {"$result":true}  100 us
     0.002000  0  10.0.0.1:40000 > 10.0.0.2:2809  Bank::Account.poke #90 oneway {"what":"x"}
     0.002100  0  10.0.0.1:40000 > 10.0.0.2:2809  locate_request #91 Account
@@ -260,7 +264,7 @@ fn exceptions_forwards_contexts_and_the_rest_are_told() {
     0.002500  0  10.0.0.2:2809 > 10.0.0.1:40000  Bank::Base._get_owner #7
     0.002600  0  10.0.0.1:40000 > 10.0.0.2:2809  reply Bank::Base._get_owner #7 {"$result":"me"}  100 us
     0.002700  0  10.0.0.1:40000 > 10.0.0.2:2809  message_error
-    0.002800  0  10.0.0.2:2809 > 10.0.0.1:40000  reply (unknown operation) #99  (the request was not captured)
+    0.002800  0  10.0.0.2:2809 > 10.0.0.1:40000  reply (unknown operation) #99  (the request is unknown: not captured, or too many pending)
     0.002900  0  10.0.0.2:2809 > 10.0.0.1:40000  close_connection
     "#);
     let verbose = sniffed(folder.path(), &file, &["--verbose", "--filter", "operation=_get_owner"]).out;
@@ -305,7 +309,7 @@ fn what_is_no_giop_is_counted() {
     assert_eq!((run.code, run.out.lines().count()), (0, 2), "{}", run.err);
     assert!(run.err.contains("truncated by the end of the file"), "{}", run.err);
     for (file, why) in [
-        (&b""[..], "the file is empty"),
+        (&b""[..], "the capture is empty"),
         (b"this is no capture at all, not even a bit of one", "not a capture in the format pcap or pcapng"),
         (&one_call(CLIENT, SERVER).pcap(147, false, false), "link type 147"),
     ] {

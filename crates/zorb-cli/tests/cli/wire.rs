@@ -72,7 +72,7 @@ impl Form {
         });
         let reply = self.reply(id, ReplyStatus::NoException, &[], |e| {
             e.put_f64(amount + 1.0);
-            e.put_ascii("thanks").unwrap();
+            e.put_unconverted_str("thanks").unwrap();
         });
         [request, reply]
     }

@@ -12,7 +12,7 @@ pub(super) fn constant(types: &mut Types<'_>, constant: &Const) -> Result<Dynami
     Ok(Dynamic { code, value, graph: ValueGraph::default() })
 }
 
-/// Converts a value, which is within the range of its type.
+/// Converts a value to a type. The value must be within the range of the type.
 fn value(value: &ConstValue, code: &TypeCode) -> Value {
     match value {
         ConstValue::Bool(value) => Value::Boolean(*value),
@@ -27,7 +27,7 @@ fn value(value: &ConstValue, code: &TypeCode) -> Value {
         ConstValue::Fixed { unscaled, scale } => {
             let digits = code.fixed_digits().unwrap_or(31);
             let type_scale = code.fixed_scale().unwrap_or((*scale).into());
-            // The scale of the value does not exceed that of its type.
+            // The scale of the value does not exceed the scale of its type.
             let zeros = u32::try_from(i32::from(type_scale) - i32::from(*scale)).unwrap_or(0);
             let unscaled = unscaled.saturating_mul(10i128.saturating_pow(zeros));
             Value::Fixed(Box::new(Decimal { unscaled, digits, scale: type_scale }))
@@ -44,7 +44,7 @@ fn integer(value: i128, kind: TcKind) -> Value {
         TcKind::ULong => Value::ULong(value as u32),
         TcKind::LongLong => Value::LongLong(value as i64),
         TcKind::ULongLong => Value::ULongLong(value as u64),
-        // An `int8` has the same bits as a byte.
+        // `octet`, `uint8` and `int8` have the same type code. An `int8` becomes the byte with its bits.
         _ => Value::Octet(value as u8),
     }
 }

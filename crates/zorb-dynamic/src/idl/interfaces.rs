@@ -1,4 +1,4 @@
-//! Conversion of IDL interfaces to interfaces as data.
+//! Conversion of IDL interfaces to descriptions of interfaces ([`Interface`]).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use orb_runtime::types::{CreateError, TypeCode};
 
 use super::types::{Types, interface_kind};
 
-/// Returns all interfaces of a model, by their definitions.
-pub(super) fn convert_all(
+/// Returns all interfaces of a model, by the ids of their definitions.
+pub(super) fn convert_interfaces(
     model: &Model,
     types: &mut Types<'_>,
 ) -> Result<HashMap<DefId, Arc<Interface>>, (DefId, CreateError)> {
     let mut converted = HashMap::new();
     let interfaces = model.defs().iter().filter(|def| matches!(def.kind, DefKind::Interface(_)));
     for def in interfaces {
-        // An interface may be declared before its bases are defined.
+        // Convert the bases first. An interface may be declared before its bases are defined.
         for id in model.all_bases(def.id).into_iter().chain([def.id]) {
             if !converted.contains_key(&id) {
                 let interface = interface(model, types, &converted, id).map_err(|error| (id, error))?;

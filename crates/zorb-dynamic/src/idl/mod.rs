@@ -21,9 +21,9 @@ use crate::value_info::ValueInfo;
 
 use types::Types;
 
-/// IDL that was read at run time: types as type codes, interfaces as data, constants as values.
+/// IDL that was read at run time: type codes, descriptions of interfaces ([`Interface`]), and constants.
 ///
-/// The syntax and meaning of IDL are the same as for `zorb::idl!`, and the type codes equal those of
+/// The syntax and meaning of IDL are the same as for `zorb::idl!`. The type codes equal the type codes of
 /// generated types. The results are reference counted and remain valid after the `Idl` is dropped.
 ///
 /// ```
@@ -104,20 +104,20 @@ pub enum DefinitionKind {
 }
 
 impl Idl {
-    /// Parses a text, which must not include files. All type codes together may occupy up to 256 MiB.
+    /// Parses a text. It must not include files. All type codes together may occupy up to 256 MiB.
     ///
     /// # Errors
-    /// All errors in the text, each with its position.
+    /// The text has errors. The result contains all of them, each with its position.
     pub fn parse(text: &str) -> Result<Idl, IdlError> {
         Idl::options().text("text.idl", text)
     }
 
-    /// Returns options for reading files, or texts that include files.
+    /// Returns options for reading files, and texts that include files.
     pub fn options() -> IdlOptions {
         IdlOptions::default()
     }
 
-    /// Returns the type code of a type or exception. That of an interface is the type of references to it.
+    /// Returns the type code of a type or exception. For an interface, this is the type of references to it.
     /// The scoped name, such as `Bank::Account`, may start with `::`.
     pub fn type_code(&self, scoped_name: &str) -> Option<TypeCode> {
         self.find(scoped_name)?.type_code().cloned()
@@ -134,7 +134,7 @@ impl Idl {
         self.by_name.get(name).map(|at| Definition { idl: self, at: *at })
     }
 
-    /// Returns a definition by its repository id, the first one if several have it.
+    /// Returns a definition by its repository id. If several definitions have this id, returns the first one.
     pub fn find_id(&self, id: &str) -> Option<Definition<'_>> {
         self.by_id.get(id).map(|at| Definition { idl: self, at: *at })
     }
@@ -167,7 +167,7 @@ impl Idl {
         let mut types = Types::new(model);
         let fault = |id: DefId, error| IdlError::without_type_code(model, id, error);
         let interfaces =
-            interfaces::convert_all(model, &mut types).map_err(|(id, error)| fault(id, error))?;
+            interfaces::convert_interfaces(model, &mut types).map_err(|(id, error)| fault(id, error))?;
         let mut entries = Vec::with_capacity(model.defs().len());
         for def in model.defs() {
             let constant = match &def.kind {
@@ -192,7 +192,7 @@ impl Idl {
             });
         }
         let index = |key: fn(&Entry) -> &str| {
-            // The first of several entries with one key is inserted last, and replaces the others.
+            // The order is reversed, so that the first of several entries with one key replaces the others.
             entries.iter().enumerate().rev().map(|(at, entry)| (key(entry).into(), at)).collect()
         };
         let (by_name, by_id) = (index(|entry| &entry.scoped_name), index(|entry| &entry.id));
@@ -252,12 +252,12 @@ impl<'a> Definition<'a> {
         self.entry().parent.map(|at| Definition { idl: self.idl, at })
     }
 
-    /// Returns the contained definitions, in order.
+    /// Returns the contained definitions, in the order of the text.
     pub fn contents(self) -> impl Iterator<Item = Definition<'a>> {
         self.entry().contents.iter().map(move |at| Definition { idl: self.idl, at: *at })
     }
 
-    /// Returns the type code of a type or exception. That of an interface is the type of references to it.
+    /// Returns the type code of a type or exception. For an interface, this is the type of references to it.
     pub fn type_code(self) -> Option<&'a TypeCode> {
         self.entry().code.as_ref()
     }

@@ -1,4 +1,4 @@
-//! The options for reading IDL, and the errors found in it.
+//! The options for reading IDL, and the errors that are found in IDL.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -21,13 +21,13 @@ use super::Idl;
 #[must_use = "nothing is read before `text` or `files` is called"]
 pub struct IdlOptions {
     include_dirs: Vec<PathBuf>,
-    /// In the order given: `true` defines a macro, `false` undefines it.
+    /// The macros in the order of the calls. `true` defines a macro, and `false` undefines it.
     macros: Vec<(String, bool)>,
     strict_names: bool,
 }
 
 impl IdlOptions {
-    /// Adds a directory in which `#include` searches, after those added before.
+    /// Adds a directory that `#include` searches. Directories are searched in the order of these calls.
     pub fn include(mut self, directory: impl Into<PathBuf>) -> Self {
         self.include_dirs.push(directory.into());
         self
@@ -45,28 +45,28 @@ impl IdlOptions {
         self
     }
 
-    /// Sets whether names that the standard forbids although their meaning is clear, such as those that
-    /// differ from a keyword only in case, are errors. By default they are warnings.
+    /// Sets whether some forbidden names are errors. By default, they are warnings. The IDL standard forbids
+    /// these names although their meaning is clear, such as names that differ from a keyword only in case.
     pub fn strict_names(mut self, strict: bool) -> Self {
         self.strict_names = strict;
         self
     }
 
-    /// Parses a text, called `name` in messages. It can include files only if
-    /// [`include`](IdlOptions::include) was called, and then also those of the current directory.
+    /// Parses a text, which is called `name` in messages. It can include files only if
+    /// [`include`](IdlOptions::include) was called. It can then also include files of the current directory.
     ///
     /// # Errors
-    /// All errors in the text, each with its position.
+    /// The text or an included file has errors. The result contains all of them, each with its position.
     pub fn text(&self, name: &str, text: &str) -> Result<Idl, IdlError> {
         let compiler = self.compiler();
         let compiler = if self.include_dirs.is_empty() { compiler } else { compiler.files(Disk::default()) };
         Idl::of_model(&compiler.compile(Source::text(name, text))?)
     }
 
-    /// Parses files in order, as one text. Blocks while the files are read.
+    /// Parses files in the given order, as one text. Blocks while the files are read.
     ///
     /// # Errors
-    /// All errors in the files, each with its position, and files that cannot be read.
+    /// A file has errors or cannot be read. The result contains all errors, with their positions.
     pub fn files<P: AsRef<Path>>(&self, paths: impl IntoIterator<Item = P>) -> Result<Idl, IdlError> {
         let paths = paths.into_iter().map(|path| path.as_ref().to_owned());
         Idl::of_model(&self.compiler().files(Disk::default()).compile_files(paths)?)
@@ -100,11 +100,11 @@ pub struct IdlError {
 pub struct IdlFinding {
     /// The error, in one line.
     pub message: Box<str>,
-    /// The file. Empty if the error refers to none.
+    /// The file. Empty if the error refers to no file.
     pub file: Box<str>,
-    /// The line, from 1. 0 if the error refers to none.
+    /// The number of the line. The first line is 1. If the error refers to no line, this is 0.
     pub line: usize,
-    /// The column in characters, from 1. 0 if the error refers to no line.
+    /// The column in characters. The first column is 1. If the error refers to no line, this is 0.
     pub column: usize,
 }
 

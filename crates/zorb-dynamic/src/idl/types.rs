@@ -1,4 +1,4 @@
-//! Conversion of IDL types to type codes, which equal those of generated types.
+//! Conversion of IDL types to type codes. They equal the type codes of generated Rust types.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use orb_runtime::types::{
     CreateError, TcKind, TypeCode, TypeRef, TypeSet, UnionLabel, ValueModifier, Visibility,
 };
 
-/// The types of a model, each created when it is first needed.
+/// The types of a model. Each is created when it is first needed.
 pub(super) struct Types<'m> {
     model: &'m Model,
     set: TypeSet,
@@ -57,7 +57,7 @@ impl<'m> Types<'m> {
         Ok(code)
     }
 
-    /// Returns a type. Each use of a type without a name gets its own, as in generated code.
+    /// Adds a type to the set. Each use of a type without a name adds another one, as in generated code.
     fn type_ref(&mut self, ty: TypeId) -> Result<TypeRef, CreateError> {
         Ok(match self.model.ty(ty) {
             Type::Primitive(primitive) => self.set.add(&basic(*primitive)),
@@ -105,7 +105,7 @@ impl<'m> Types<'m> {
         at
     }
 
-    /// Defines a named type, and before it the types that it requires.
+    /// Defines a named type. Before it, defines the types that it requires.
     fn define(&mut self, id: DefId) -> Result<(), CreateError> {
         let mut required = vec![id];
         while let Some(next) = required.last().and_then(|last| self.required_type(*last)) {
@@ -120,7 +120,7 @@ impl<'m> Types<'m> {
         Ok(())
     }
 
-    /// Returns the named base of a value type, discriminator of a union, or original type of an alias.
+    /// Returns the named base, discriminator or original type that must be defined before this type.
     fn required_type(&self, id: DefId) -> Option<DefId> {
         let ty = match &self.model.def(id).kind {
             DefKind::Value(_) => return self.model.concrete_base(id),
@@ -176,11 +176,11 @@ impl<'m> Types<'m> {
                 let base = model.concrete_base(id).map(|base| self.named_ref(base));
                 let mut members = Vec::new();
                 for state in &body.state {
-                    let seen = match state.visibility {
+                    let visibility = match state.visibility {
                         StateVisibility::Public => Visibility::Public,
                         StateVisibility::Private => Visibility::Private,
                     };
-                    members.push((&*state.member.name, self.type_ref(state.member.ty)?, seen));
+                    members.push((&*state.member.name, self.type_ref(state.member.ty)?, visibility));
                 }
                 let kind = if body.is_event { TcKind::Event } else { TcKind::Value };
                 let modifier = match body.modifier {
@@ -241,7 +241,7 @@ fn basic(primitive: Primitive) -> TypeCode {
     }
 }
 
-/// Returns the labels of a union member. The default label is last.
+/// Returns the labels of a union member. If it is the default member, the default label is last.
 fn labels(case: &Case) -> impl Iterator<Item = UnionLabel> {
     let bits = |value: &ConstValue| match value {
         ConstValue::Integer(value) => *value as i64,
@@ -249,7 +249,7 @@ fn labels(case: &Case) -> impl Iterator<Item = UnionLabel> {
         ConstValue::Char(octet) => i64::from(*octet),
         ConstValue::WChar(unit) => i64::from(*unit),
         ConstValue::Enum { ordinal, .. } => i64::from(*ordinal),
-        // Not a discriminator type.
+        // Constants of other types cannot be labels.
         _ => 0,
     };
     let default = case.is_default.then_some(UnionLabel::Default);

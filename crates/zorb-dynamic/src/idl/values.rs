@@ -1,4 +1,4 @@
-//! Conversion of IDL value types to value types as data.
+//! Conversion of IDL value types to descriptions of value types ([`ValueInfo`]).
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::value_info::{InitializerInfo, ValueInfo};
 use super::interfaces::{attribute, exceptions, operation};
 use super::types::Types;
 
-/// Returns a value type as data, or `None` for any other definition.
+/// Returns the description of a value type, or `None` for any other definition.
 pub(super) fn value(
     model: &Model,
     types: &mut Types<'_>,

@@ -1,4 +1,4 @@
-//! The operations of the repository's objects.
+//! The operations of the objects of an Interface Repository, as a server.
 
 use std::sync::Arc;
 
@@ -21,24 +21,24 @@ pub(super) struct ObjectCall<'s> {
 
 pub(super) type ValueResult = Result<Value, SystemException>;
 
-pub(super) fn items(values: Vec<Value>) -> Value {
+pub(super) fn sequence(values: Vec<Value>) -> Value {
     Value::Items(Box::new(Items::Values(values)))
 }
 
-pub(super) fn text(text: &str) -> Value {
+pub(super) fn text_value(text: &str) -> Value {
     text.into()
 }
 
-pub(super) fn record<const N: usize>(members: [Value; N]) -> Value {
+pub(super) fn structure<const N: usize>(members: [Value; N]) -> Value {
     Value::Struct(Box::new(members))
 }
 
-pub(super) fn code(code: TypeCode) -> Value {
+pub(super) fn code_value(code: TypeCode) -> Value {
     Value::TypeCode(Box::new(code))
 }
 
 /// The maximum size of a result in bytes. By default, peers accept and decode up to 16 MiB.
-const MAX_RESULT_SIZE: usize = 8 << 20;
+const MAX_RESULT_BYTES: usize = 8 << 20;
 
 /// Returns the encoded size of a value in bytes.
 fn encoded_size(value: &Any) -> Result<usize, SystemException> {
@@ -47,27 +47,28 @@ fn encoded_size(value: &Any) -> Result<usize, SystemException> {
     Ok(e.len())
 }
 
-fn limited(result: Any) -> Result<Any, SystemException> {
-    if encoded_size(&result)? > MAX_RESULT_SIZE { Err(too_large()) } else { Ok(result) }
+/// Returns the result unless its encoding exceeds the maximum size.
+fn check_size(result: Any) -> Result<Any, SystemException> {
+    if encoded_size(&result)? > MAX_RESULT_BYTES { Err(too_large()) } else { Ok(result) }
 }
 
 #[cold]
 fn too_large() -> SystemException {
     let text = "the result exceeds 8 MiB: request less at a time by `max_returned_objs` or `limit_type`";
-    super::refused(SystemExceptionKind::ImpLimit, text)
+    super::exception(SystemExceptionKind::ImpLimit, text)
 }
 
 fn bad_param(text: &'static str) -> SystemException {
-    super::refused(SystemExceptionKind::BadParam, text)
+    super::exception(SystemExceptionKind::BadParam, text)
 }
 
 pub(super) fn read_only() -> SystemException {
-    let text = "this interface repository is read-only: it contains what its program has added";
-    super::refused(SystemExceptionKind::NoImplement, text)
+    let text = "this interface repository is read-only: only the program that serves it can add definitions";
+    super::exception(SystemExceptionKind::NoImplement, text)
 }
 
 impl<'s> ObjectCall<'s> {
-    /// Executes the operation. Raises NO_IMPLEMENT if it would change the repository.
+    /// Executes the operation. Raises NO_IMPLEMENT if the operation would change the repository.
     fn execute(&self, request: &ServerRequest) -> ValueResult {
         let name = request.operation();
         if name.starts_with("_set_") || matches!(name, "destroy" | "move") {
@@ -75,7 +76,7 @@ impl<'s> ObjectCall<'s> {
         }
         match name {
             "_get_def_kind" => return Ok(Value::Enum(self.object.kind() as u32)),
-            "_get_type" => return Ok(code(self.object.type_code())),
+            "_get_type" => return Ok(code_value(self.object.type_code())),
             "lookup" | "contents" | "lookup_name" | "describe_contents" => {
                 return self.execute_for_container(request);
             }
@@ -87,38 +88,38 @@ impl<'s> ObjectCall<'s> {
             Object::Primitive(_) => Err(read_only()),
             Object::Type(_, of) => self.execute_for_anonymous_type(name, of),
             Object::Def(index, def) => match name {
-                "_get_id" => Ok(text(&def.id)),
-                "_get_name" => Ok(text(&def.name)),
-                "_get_version" => Ok(text(def.version())),
-                "_get_absolute_name" => Ok(text(&def.absolute_name)),
+                "_get_id" => Ok(text_value(&def.id)),
+                "_get_name" => Ok(text_value(&def.name)),
+                "_get_version" => Ok(text_value(def.version())),
+                "_get_absolute_name" => Ok(text_value(&def.absolute_name)),
                 "_get_containing_repository" => self.reference_to(&Object::Repository),
                 "_get_defined_in" => match def.parent.and_then(|parent| self.definition_at(parent)) {
                     Some(parent) => self.reference_to(&parent),
                     None => self.reference_to(&Object::Repository),
                 },
-                "describe" => Ok(record([Value::Enum(def.kind as u32), self.description(def)?.into()])),
+                "describe" => Ok(structure([Value::Enum(def.kind as u32), self.description(def)?.into()])),
                 _ => self.execute_for_definition(name, *index, def, request),
             },
         }
     }
 
-    /// Returns the result of the operation. Raises IMP_LIMIT if it exceeds the maximum size.
+    /// Returns the result of the operation. Raises IMP_LIMIT if the result exceeds the maximum size.
     pub(super) fn result(&self, request: &ServerRequest) -> Result<Any, SystemException> {
         let (code, value) = (request.info().result.clone(), self.execute(request)?);
-        limited(Any::from_dynamic(&Dynamic { code, value, graph: Default::default() })?)
+        check_size(Any::from_dynamic(&Dynamic { code, value, graph: Default::default() })?)
     }
 
-    /// Returns the full description of the interface. Raises IMP_LIMIT if it exceeds the maximum size.
+    /// Returns the full description of the object if it is an interface. Raises IMP_LIMIT if it is too large.
     pub(super) fn metadata(&self) -> Result<Option<Any>, SystemException> {
         let Object::Def(at, def) = &self.object else { return Ok(None) };
         let Details::Interface(interface) = &def.details else { return Ok(None) };
         let full = self.full_description(*at, def, interface, true)?;
         let metadata = self.any_of_type("InterfaceAttrExtension::ExtFullInterfaceDescription", full)?;
-        limited(metadata).map(Some)
+        check_size(metadata).map(Some)
     }
 
     fn reference_or_nil(&self, object: Option<Object<'_>>) -> ValueResult {
-        object.map_or_else(|| Ok(nil()), |object| self.reference_to(&object))
+        object.map_or_else(|| Ok(nil_reference()), |object| self.reference_to(&object))
     }
 
     fn definition_at(&self, index: usize) -> Option<Object<'s>> {
@@ -129,16 +130,17 @@ impl<'s> ObjectCall<'s> {
         Ok(Value::Object(Box::new(object.reference(self.store, self.root_poa)?)))
     }
 
-    /// Returns a reference to the object of a type, or nil if the repository does not have the type.
+    /// Returns a reference to the object that describes a type, or nil for an unknown type.
     pub(super) fn reference_to_type(&self, of: &TypeCode) -> ValueResult {
         self.reference_or_nil(Object::of_code(self.store, of))
     }
 
     pub(super) fn references_to(&self, definitions: impl IntoIterator<Item = usize>) -> ValueResult {
         let objects = definitions.into_iter().filter_map(|index| self.definition_at(index));
-        objects.map(|object| self.reference_to(&object)).collect::<Result<_, _>>().map(items)
+        objects.map(|object| self.reference_to(&object)).collect::<Result<_, _>>().map(sequence)
     }
 
+    /// Returns the index of the called definition, or `None` for the repository.
     fn scope(&self) -> Option<usize> {
         if let Object::Def(at, _) = self.object { Some(at) } else { None }
     }
@@ -159,7 +161,7 @@ impl<'s> ObjectCall<'s> {
             "get_canonical_typecode" => {
                 let of: TypeCode = request.get("tc")?;
                 let known = Object::of_code(self.store, &of).map(|object| object.type_code());
-                Ok(code(known.filter(|known| known.equivalent(&of)).unwrap_or(of)))
+                Ok(code_value(known.filter(|known| known.equivalent(&of)).unwrap_or(of)))
             }
             "get_primitive" => match argument(request, "kind")? {
                 Value::Enum(number) => self.reference_to(&Object::Primitive(number)),
@@ -177,7 +179,7 @@ impl<'s> ObjectCall<'s> {
         }
     }
 
-    /// Returns the object of this repository with this reference.
+    /// Returns the object to which a reference refers, if it is an object of this repository.
     fn object_of(&self, reference: &ObjectRef) -> Option<Object<'s>> {
         let poa = self.root_poa.find(super::object::POA_NAME).ok()?;
         let id = poa.children().iter().find_map(|poa| poa.reference_to_id(reference).ok())?;
@@ -189,7 +191,7 @@ impl<'s> ObjectCall<'s> {
             "_get_bound" | "_get_length" => Ok(of.length().unwrap_or(0).into()),
             "_get_digits" => Ok(of.fixed_digits().unwrap_or(0).into()),
             "_get_scale" => Ok(of.fixed_scale().unwrap_or(0).into()),
-            "_get_element_type" => Ok(code(of.content_type().unwrap_or_default())),
+            "_get_element_type" => Ok(code_value(of.content_type().unwrap_or_default())),
             "_get_element_type_def" => self.reference_to_type(&of.content_type().unwrap_or_default()),
             _ => Err(read_only()),
         }
@@ -240,12 +242,12 @@ impl<'s> ObjectCall<'s> {
                     let object = self.reference_to(&Object::Def(at, def))?;
                     let description = self.description(def)?;
                     total_size += encoded_size(&description)?;
-                    if total_size > MAX_RESULT_SIZE {
+                    if total_size > MAX_RESULT_BYTES {
                         return Err(too_large());
                     }
-                    described.push(record([object, Value::Enum(def.kind as u32), description.into()]));
+                    described.push(structure([object, Value::Enum(def.kind as u32), description.into()]));
                 }
-                Ok(items(described))
+                Ok(sequence(described))
             }
         }
     }
@@ -257,18 +259,18 @@ impl<'s> ObjectCall<'s> {
         def: &Def,
         request: &ServerRequest,
     ) -> ValueResult {
-        let of = || def.type_code().content_type().unwrap_or_default();
+        let content_type = || def.type_code().content_type().unwrap_or_default();
         match (name, &def.details) {
             ("_get_type_def", _) => self.reference_to_type(&def.type_code()),
             ("_get_value", Details::Constant(constant)) => Ok(Any::from_dynamic(constant)?.into()),
             ("_get_members", Details::Type(of)) => self.members(of),
             ("_get_discriminator_type", Details::Type(of)) => {
-                Ok(code(of.discriminator_type().unwrap_or_default()))
+                Ok(code_value(of.discriminator_type().unwrap_or_default()))
             }
             ("_get_discriminator_type_def", Details::Type(of)) => {
                 self.reference_to_type(&of.discriminator_type().unwrap_or_default())
             }
-            ("_get_original_type_def", Details::Type(_)) => self.reference_to_type(&of()),
+            ("_get_original_type_def", Details::Type(_)) => self.reference_to_type(&content_type()),
             ("_get_access", Details::ValueMember(_, access)) => Ok((*access as i16).into()),
             ("_get_mode", Details::Attribute(attribute)) => Ok(Value::Enum(attribute.readonly.into())),
             ("_get_get_exceptions", Details::Attribute(attribute)) => {
@@ -280,7 +282,7 @@ impl<'s> ObjectCall<'s> {
             ("describe_attribute", Details::Attribute(attribute)) => {
                 Ok(self.attribute(def.parent, attribute, true))
             }
-            ("_get_result", Details::Operation(operation)) => Ok(code(operation.result.clone())),
+            ("_get_result", Details::Operation(operation)) => Ok(code_value(operation.result.clone())),
             ("_get_result_def", Details::Operation(operation)) => self.reference_to_type(&operation.result),
             ("_get_params", Details::Operation(operation)) => self.params(operation),
             ("_get_mode", Details::Operation(operation)) => Ok(Value::Enum(operation.oneway.into())),
@@ -312,7 +314,7 @@ impl<'s> ObjectCall<'s> {
     fn members(&self, of: &TypeCode) -> ValueResult {
         let mut all = Vec::new();
         for index in 0..of.member_count().unwrap_or(0) {
-            let name = text(of.member_name(index).unwrap_or_default());
+            let name = text_value(of.member_name(index).unwrap_or_default());
             if of.kind() == TcKind::Enum {
                 all.push(name);
                 continue;
@@ -322,31 +324,31 @@ impl<'s> ObjectCall<'s> {
             all.push(match of.kind() {
                 TcKind::Union => {
                     let label = of.member_label(index).unwrap_or_default();
-                    record([name, label.into(), code(member), definition])
+                    structure([name, label.into(), code_value(member), definition])
                 }
-                _ => record([name, code(member), definition]),
+                _ => structure([name, code_value(member), definition]),
             });
         }
-        Ok(items(all))
+        Ok(sequence(all))
     }
 
     fn params(&self, operation: &OperationInfo) -> ValueResult {
         let param = |param: &orb_runtime::dynamic::ParamInfo| -> ValueResult {
             let mode = Value::Enum(param.mode as u32);
-            Ok(record([
-                text(&param.name),
-                code(param.code.clone()),
+            Ok(structure([
+                text_value(&param.name),
+                code_value(param.code.clone()),
                 self.reference_to_type(&param.code)?,
                 mode,
             ]))
         };
-        operation.params.iter().map(param).collect::<Result<_, _>>().map(items)
+        operation.params.iter().map(param).collect::<Result<_, _>>().map(sequence)
     }
 
-    /// Returns the first members of all descriptions: name, id, scope and version.
+    /// Returns the members that all descriptions have: name, id, scope and version.
     pub(super) fn common_members(&self, id: &str, name: &str, parent: Option<usize>) -> [Value; 4] {
         let scope = parent.and_then(|parent| self.store.get(parent)).map_or("", |def| &*def.id);
-        [text(name), text(id), text(scope), text(version_of(id))]
+        [text_value(name), text_value(id), text_value(scope), text_value(version_of(id))]
     }
 
     pub(super) fn exceptions(&self, raises: &[TypeCode]) -> Value {
@@ -355,19 +357,19 @@ impl<'s> ObjectCall<'s> {
             let parent = self.store.find_id(id).and_then(|(_, def)| def.parent);
             let [name, id, scope, version] =
                 self.common_members(id, raised.name().unwrap_or_default(), parent);
-            record([name, id, scope, version, code(raised.clone())])
+            structure([name, id, scope, version, code_value(raised.clone())])
         };
-        items(raises.iter().map(one).collect())
+        sequence(raises.iter().map(one).collect())
     }
 
     fn operation(&self, parent: Option<usize>, operation: &OperationInfo) -> ValueResult {
         let [name, id, scope, version] = self.common_members(&operation.id, &operation.name, parent);
-        Ok(record([
+        Ok(structure([
             name,
             id,
             scope,
             version,
-            code(operation.result.clone()),
+            code_value(operation.result.clone()),
             Value::Enum(operation.oneway.into()),
             contexts(operation),
             self.params(operation)?,
@@ -375,23 +377,24 @@ impl<'s> ObjectCall<'s> {
         ]))
     }
 
-    /// Returns the description of an attribute. If `extended`, it includes exceptions.
+    /// Returns the description of an attribute. It includes exceptions if `extended` is true.
     fn attribute(&self, parent: Option<usize>, attribute: &AttributeInfo, extended: bool) -> Value {
         let [name, id, scope, version] = self.common_members(&attribute.id, &attribute.name, parent);
-        let (code, mode) = (code(attribute.code.clone()), Value::Enum(attribute.readonly.into()));
+        let (code, mode) = (code_value(attribute.code.clone()), Value::Enum(attribute.readonly.into()));
         if !extended {
-            return record([name, id, scope, version, code, mode]);
+            return structure([name, id, scope, version, code, mode]);
         }
         let (get, set) = (self.exceptions(&attribute.get_raises), self.exceptions(&attribute.set_raises));
-        record([name, id, scope, version, code, mode, get, set])
+        structure([name, id, scope, version, code, mode, get, set])
     }
 
-    /// Returns the full description of an interface, including inherited parts.
+    /// Returns the full description of an interface, including inherited operations and attributes.
     fn full_description(&self, at: usize, def: &Def, interface: &Interface, extended: bool) -> ValueResult {
         let (operations, attributes) = self.operations_and_attributes(at, extended)?;
-        let bases = interface.bases().iter().map(|base| text(base.id())).collect();
+        let bases = sequence(interface.bases().iter().map(|base| text_value(base.id())).collect());
         let [name, id, scope, version] = self.common_members(&def.id, &def.name, def.parent);
-        Ok(record([name, id, scope, version, operations, attributes, items(bases), code(def.type_code())]))
+        let code = code_value(def.type_code());
+        Ok(structure([name, id, scope, version, operations, attributes, bases, code]))
     }
 
     /// Returns the operations and attributes of an interface or value type, including inherited ones.
@@ -402,38 +405,38 @@ impl<'s> ObjectCall<'s> {
     ) -> Result<(Value, Value), SystemException> {
         let (mut operations, mut attributes) = (Vec::new(), Vec::new());
         for of in std::iter::once(at).chain(self.store.bases(at)) {
-            let (has, can): (&[AttributeInfo], &[Arc<OperationInfo>]) =
+            let (own_attributes, own_operations): (&[AttributeInfo], &[Arc<OperationInfo>]) =
                 match self.store.get(of).map(|def| &def.details) {
                     Some(Details::Interface(interface)) => (interface.attributes(), interface.operations()),
                     Some(Details::Value(value)) => (&value.attributes, &value.operations),
                     _ => continue,
                 };
-            for operation in can {
+            for operation in own_operations {
                 operations.push(self.operation(Some(of), operation)?);
             }
-            attributes.extend(has.iter().map(|attribute| self.attribute(Some(of), attribute, extended)));
+            attributes.extend(own_attributes.iter().map(|one| self.attribute(Some(of), one, extended)));
         }
-        Ok((items(operations), items(attributes)))
+        Ok((sequence(operations), sequence(attributes)))
     }
 
-    /// Returns the description of a definition, as an any.
+    /// Returns the description of a definition as an `any`. Its type depends on the kind of the definition.
     fn description(&self, def: &Def) -> Result<Any, SystemException> {
         let [name, id, scope, version] = self.common_members(&def.id, &def.name, def.parent);
         let value = match &def.details {
-            Details::Nothing => record([name, id, scope, version]),
+            Details::Nothing => structure([name, id, scope, version]),
             Details::Interface(interface) => {
-                let bases = interface.bases().iter().map(|base| text(base.id())).collect();
-                record([name, id, scope, version, items(bases)])
+                let bases = interface.bases().iter().map(|base| text_value(base.id())).collect();
+                structure([name, id, scope, version, sequence(bases)])
             }
             Details::Operation(operation) => self.operation(def.parent, operation)?,
             Details::Attribute(attribute) => self.attribute(def.parent, attribute, false),
             Details::Constant(constant) => {
                 let value = Any::from_dynamic(constant)?;
-                record([name, id, scope, version, code(constant.code.clone()), value.into()])
+                structure([name, id, scope, version, code_value(constant.code.clone()), value.into()])
             }
             Details::ValueMember(..) => self.value_member(def)?,
-            Details::Value(value) => record(self.description_members(def, value)),
-            Details::Type(of) => record([name, id, scope, version, code(of.clone())]),
+            Details::Value(value) => structure(self.description_members(def, value)),
+            Details::Type(of) => structure([name, id, scope, version, code_value(of.clone())]),
         };
         self.any_of_type(def.kind.description_struct(), value)
     }
@@ -444,12 +447,12 @@ impl<'s> ObjectCall<'s> {
     }
 }
 
-pub(super) fn nil() -> Value {
+pub(super) fn nil_reference() -> Value {
     Value::Object(Box::new(Ior::nil()))
 }
 
 fn contexts(operation: &OperationInfo) -> Value {
-    items(operation.contexts.iter().map(|name| text(name)).collect())
+    sequence(operation.contexts.iter().map(|name| text_value(name)).collect())
 }
 
 fn argument(request: &ServerRequest, name: &str) -> Result<Value, SystemException> {
@@ -458,10 +461,10 @@ fn argument(request: &ServerRequest, name: &str) -> Result<Value, SystemExceptio
     Ok(argument.to_dynamic()?.value)
 }
 
-/// Returns a bound or length, which must not be 0.
+/// Returns an argument that is a bound or length. It must not be 0.
 fn bound(request: &ServerRequest, name: &str) -> Result<u32, SystemException> {
     match request.get(name)? {
-        0 => Err(bad_param("the bound must not be 0: use the primitive type")),
+        0 => Err(bad_param("the bound or length must not be 0; an unbounded string is a primitive type")),
         bound => Ok(bound),
     }
 }

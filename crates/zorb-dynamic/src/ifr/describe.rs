@@ -1,4 +1,4 @@
-//! A client of other repositories: descriptions of definitions.
+//! A client of the Interface Repositories of other programs, which fetches descriptions of definitions.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ use super::{repository_interface, repository_type};
 pub struct DescribedDefinition {
     /// The repository id.
     pub id: Box<str>,
-    /// The name, without that of the scope.
+    /// The name, without the scope.
     pub name: Box<str>,
-    /// The repository id of the scope. Empty at file level.
+    /// The repository id of the scope. Empty for definitions at file level.
     pub defined_in: Box<str>,
     /// The version.
     pub version: Box<str>,
-    /// The properties specific to its kind.
+    /// The properties that depend on the kind of the definition.
     pub details: DefinitionDetails,
 }
 
@@ -35,12 +35,13 @@ pub struct DescribedDefinition {
 pub enum DefinitionDetails {
     /// `module`.
     Module,
-    /// `interface`: the kind, and the ids of the bases. `look_up_interface` returns the rest.
+    /// `interface`: the kind, and the ids of the bases. [`look_up_interface`](crate::look_up_interface) also
+    /// returns the operations and attributes.
     Interface(TcKind, Vec<Box<str>>),
     /// An operation of an interface or value type.
     Operation(OperationInfo),
-    /// An attribute of an interface or value type. The exceptions are empty; only
-    /// [`look_up_interface`](crate::look_up_interface) and [`look_up_value`] return them.
+    /// An attribute of an interface or value type. Its lists of exceptions are empty, because only
+    /// [`look_up_interface`](crate::look_up_interface) and [`look_up_value`] return exceptions.
     Attribute(AttributeInfo),
     /// `const`.
     Constant(Dynamic),
@@ -48,9 +49,9 @@ pub enum DefinitionDetails {
     Exception(TypeCode),
     /// `struct`, `union`, `enum`, `typedef`, `native`, or a value box: see [`TypeCode::kind`].
     Type(TypeCode),
-    /// `valuetype`. [`look_up_value`] returns the rest.
+    /// `valuetype`. [`look_up_value`] also returns the state, operations, attributes and initializers.
     Value {
-        /// The id of the stateful base. Empty if there is none.
+        /// The id of the concrete base, which has state. Empty if there is none.
         base: Box<str>,
         /// The ids of the abstract bases.
         abstract_bases: Vec<Box<str>>,
@@ -61,8 +62,8 @@ pub enum DefinitionDetails {
     ValueMember(TypeCode, Visibility),
 }
 
-/// Returns the definition with this id in a repository, or `None` if there is none. Describe it by
-/// [`describe_definition`], and its contents by [`describe_contents`].
+/// Returns the definition with this id in a repository, or `None` if there is none. [`describe_definition`]
+/// describes the definition, and [`describe_contents`] its contents.
 ///
 /// # Errors
 /// [`FetchError`].
@@ -92,8 +93,8 @@ pub async fn describe_definition(definition: &impl Reference) -> Result<Describe
     described(&kind, value)
 }
 
-/// Returns the descriptions of up to `max_count` definitions in `scope`, which is a module, an interface,
-/// another scope or the repository itself, in the repository's order. Inherited definitions are not included.
+/// Returns the descriptions of up to `max_count` definitions in `scope`, in the repository's order. `scope`
+/// is a module, an interface, or the repository itself, for example. Inherited definitions are not included.
 ///
 /// # Errors
 /// [`FetchError`].
@@ -173,14 +174,14 @@ fn texts(value: Value) -> Vec<Box<str>> {
     list(value).into_iter().map(as_text).collect()
 }
 
-/// Decodes the description of a definition of this kind, which is in an any.
+/// Decodes a definition's description: its `DefinitionKind`, and an `any` with the description.
 fn described(kind: &Value, value: Value) -> Result<DescribedDefinition, FetchError> {
     let kind = match kind {
         Value::Enum(number) => Kind::ALL.iter().copied().find(|kind| *kind as u32 == *number),
         _ => None,
     };
     let name = kind.map_or("", Kind::description_struct);
-    let unexpected = || FetchError::Foreign(name.into());
+    let unexpected = || FetchError::UnexpectedType(name.into());
     let (Some(kind), Value::Any(any)) = (kind, value) else { return Err(unexpected()) };
     if name.is_empty() || !any.type_code().equivalent(&repository_type(name)?) {
         return Err(unexpected());

@@ -1,4 +1,4 @@
-//! A client of other repositories: descriptions of interfaces.
+//! A client of the Interface Repositories of other programs, which fetches descriptions of interfaces.
 
 use std::sync::Arc;
 
@@ -12,25 +12,25 @@ use orb_runtime::{ObjectRef, Printable, Reference, SystemException, SystemExcept
 use super::describe::look_up;
 use super::repository_interface;
 
-/// The reason why a description was not fetched.
+/// The reason why a description cannot be fetched.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
-    /// The call to the object or its repository failed. INTF_REPOS: the object's server has no repository.
+    /// The call to the object or its repository failed. A server without a repository raises INTF_REPOS.
     #[error(transparent)]
     Call(#[from] DynamicException),
-    /// The call was not made.
+    /// The call cannot be made.
     #[error(transparent)]
     System(#[from] SystemException),
-    /// The repository does not have this definition.
+    /// The repository has no definition with this repository id.
     #[error("the interface repository has no `{}`", Printable::new(.0))]
     Unknown(Box<str>),
-    /// The result is not a description of an interface.
+    /// The result cannot be read as a description.
     #[error("the interface repository returned an invalid description")]
     Description(#[from] DynError),
-    /// The result does not have this type.
+    /// The result does not have the type with this name in the module CORBA.
     #[error("the interface repository did not return a `CORBA::{}`", Printable::new(.0))]
-    Foreign(Box<str>),
+    UnexpectedType(Box<str>),
 }
 
 /// Returns the interface of an object from its server's Interface Repository (`get_interface`, then
@@ -65,7 +65,7 @@ pub async fn look_up_interface(
     describe(&found.ok_or_else(|| FetchError::Unknown(repository_id.into()))?).await
 }
 
-/// Returns the interface of a definition, with the exceptions of its attributes if the repository has them.
+/// Returns the interface of a definition, with exceptions of attributes if the repository has them.
 async fn describe(definition: &ObjectRef) -> Result<Arc<Interface>, FetchError> {
     let operations =
         [("InterfaceAttrExtension", "describe_ext_interface"), ("InterfaceDef", "describe_interface")];
@@ -85,8 +85,8 @@ async fn describe(definition: &ObjectRef) -> Result<Arc<Interface>, FetchError> 
     Ok(Arc::new(Interface::new((kind, &id, &name), bases.map(base).collect(), operation_infos, attributes)))
 }
 
-/// Calls the first of two operations of a definition, or the other one if the first is not implemented.
-/// Returns the reply, and whether the first was used.
+/// Calls the operation `extended` of a definition. If it is not implemented, calls `plain` instead. Each is
+/// given by interface and name. Returns the reply, and whether it is the reply of `extended`.
 pub(super) async fn extended_or_plain(
     definition: &ObjectRef,
     [extended, plain]: [(&str, &str); 2],
@@ -140,7 +140,7 @@ fn is_enum_zero(value: &Value) -> bool {
     *value == Value::Enum(0)
 }
 
-/// Returns the types of a sequence of ExceptionDescription.
+/// Returns the types of the exceptions in a sequence of `ExceptionDescription`.
 pub(super) fn exceptions(value: Value) -> Vec<TypeCode> {
     list(value).into_iter().map(members::<5>).map(|[.., code]| as_code(code)).collect()
 }

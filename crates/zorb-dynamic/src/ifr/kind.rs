@@ -3,7 +3,7 @@
 /// Defines the kinds of objects with their numbers and interfaces.
 macro_rules! kinds {
     ($($kind:ident = $number:literal $interface:literal,)+) => {
-        /// The kind of a definition: `CORBA::DefinitionKind`, as far as objects of it exist.
+        /// The kind of a definition: the values of `CORBA::DefinitionKind` that have objects.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u32)]
         pub(super) enum Kind {
@@ -13,7 +13,7 @@ macro_rules! kinds {
         impl Kind {
             pub(super) const ALL: &[Kind] = &[$(Kind::$kind,)+];
 
-            /// Returns the name of the interface of objects of this kind, in the module CORBA.
+            /// Returns the interface of objects of this kind, by its name in the module CORBA.
             pub(super) fn interface(self) -> &'static str {
                 match self { $(Kind::$kind => $interface,)+ }
             }
@@ -47,14 +47,14 @@ kinds! {
     LocalInterface = 25 "LocalInterfaceDef",
 }
 
-/// `dk_all`.
+/// `dk_all`: all kinds of definitions.
 pub(super) const DK_ALL: u32 = 1;
 /// `dk_Typedef`: aliases, structs, unions, enums, value boxes and native types.
 const DK_TYPEDEF: u32 = 8;
 
 impl Kind {
-    /// Returns the name of the interface by which objects of this kind are served. The `Ext` interfaces also
-    /// describe the exceptions of attributes and initializers.
+    /// Returns the interface of the servants for objects of this kind, by its name in the module CORBA. The
+    /// `Ext` interfaces also describe the exceptions of attributes and initializers.
     pub(super) fn served_interface(self) -> &'static str {
         match self {
             Kind::Attribute => "ExtAttributeDef",
@@ -66,7 +66,7 @@ impl Kind {
         }
     }
 
-    /// Returns the name of the struct, in the module CORBA, that describes definitions of this kind, if any.
+    /// Returns the struct in the module CORBA that describes definitions of this kind, or an empty name.
     pub(super) fn description_struct(self) -> &'static str {
         match self {
             Kind::Attribute => "AttributeDescription",
@@ -87,7 +87,7 @@ impl Kind {
         matches!(self, Alias | Struct | Union | Enum | ValueBox | Native)
     }
 
-    /// Returns whether a query for `wanted` definitions includes this kind.
+    /// Returns whether a query for `wanted`, a number of `CORBA::DefinitionKind`, includes this kind.
     pub(super) fn is_among(self, wanted: u32) -> bool {
         match wanted {
             DK_ALL => true,
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_has_a_place_and_a_name_of_its_own() {
+    fn each_kind_has_a_number_and_a_name_of_its_own() {
         let mut names: Vec<_> = Kind::ALL.iter().map(|kind| kind.interface()).collect();
         names.sort_unstable();
         names.dedup();

@@ -48,23 +48,22 @@ fn repository_type(name: &str) -> Result<TypeCode, SystemException> {
 
 fn repository_definition<T>(find: impl FnOnce(&Idl) -> Option<T>) -> Result<T, SystemException> {
     let text = "the repository's own IDL lacks a definition";
-    REPOSITORY_IDL.as_ref().and_then(find).ok_or_else(|| refused(SystemExceptionKind::IntfRepos, text))
+    REPOSITORY_IDL.as_ref().and_then(find).ok_or_else(|| exception(SystemExceptionKind::IntfRepos, text))
 }
 
 #[cold]
-fn refused(kind: SystemExceptionKind, text: &'static str) -> SystemException {
+fn exception(kind: SystemExceptionKind, text: &'static str) -> SystemException {
     SystemException::from(kind).with_reason(text)
 }
 
-/// An Interface Repository. It describes the interfaces of this program to programs that were not compiled
-/// with its IDL.
+/// An Interface Repository. It describes this program's interfaces to programs that do not have its IDL.
 ///
 /// It contains interfaces of generated types, and whole IDL files. It is read-only: operations that would
-/// change it raise NO_IMPLEMENT, while `create_string` and similar ones return objects of types without a
-/// name. A result of more than 8 MiB raises IMP_LIMIT.
+/// change it raise NO_IMPLEMENT. `create_string` and similar operations are supported, because they only
+/// return objects of types without a name. If a result would exceed 8 MiB, the operation raises IMP_LIMIT.
 ///
-/// Value types that operations of generated interfaces use are described from their type codes only: without
-/// operations, initializers, abstract bases and supported interfaces.
+/// If operations of generated interfaces use value types, these are described from their type codes only. The
+/// descriptions lack operations, attributes, initializers, abstract bases and supported interfaces.
 ///
 /// ```no_run
 /// use zorb::dynamic::{Idl, InterfaceRepository};
@@ -87,15 +86,15 @@ pub struct InterfaceRepository {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// A POA `InterfaceRepository` exists below the root POA, or the ORB has shut down.
+    /// The root POA already has a child POA `InterfaceRepository`, or the ORB has shut down.
     #[error("the POA of the interface repository cannot be created")]
     Poa(#[from] PoaError),
-    /// The key `InterfaceRepository` is in use.
+    /// The object key `InterfaceRepository` cannot be used, for example because another object has it.
     #[error("the object key of the interface repository cannot be used")]
     Key(#[from] ActivateError),
     /// The repository's own IDL is invalid.
     #[error("the IDL of the interface repository is invalid")]
-    Own(#[from] SystemException),
+    InvalidIdl(#[from] SystemException),
 }
 
 impl InterfaceRepository {
@@ -104,7 +103,8 @@ impl InterfaceRepository {
         Self::default()
     }
 
-    /// Creates a repository of generated interfaces and the types that they use, to answer `_interface`:
+    /// Creates a repository of generated interfaces and the types that they use. For example, a server can
+    /// then answer the operation `_interface` of its objects:
     ///
     /// ```
     /// use zorb::dynamic::InterfaceRepository;
@@ -127,7 +127,7 @@ impl InterfaceRepository {
         L::add_to(Self::new())
     }
 
-    /// Adds all definitions of IDL. Definitions whose repository ids are present already are not changed.
+    /// Adds all definitions of IDL, except those whose repository ids are already present.
     #[must_use]
     pub fn idl(mut self, idl: &Idl) -> Self {
         self.store.add_idl(idl);
@@ -137,18 +137,18 @@ impl InterfaceRepository {
     /// Adds the interface of a generated type, its bases, and the types that they use.
     #[must_use]
     pub fn interface<R: Described>(self) -> Self {
-        self.described(&Interface::of_desc((R::INTERFACE)()))
+        self.described_interface(&Interface::of_desc((R::INTERFACE)()))
     }
 
     /// Adds an interface, its bases, and the types that they use.
     #[must_use]
-    pub fn described(mut self, interface: &Arc<Interface>) -> Self {
+    pub fn described_interface(mut self, interface: &Arc<Interface>) -> Self {
         self.store.add_interface(interface);
         self
     }
 
-    /// Serves the repository under the key `InterfaceRepository` until the ORB shuts down, and returns the
-    /// reference to it. From then on the ORB's objects answer `_interface` from the repository.
+    /// Serves the repository under the object key `InterfaceRepository` until the ORB shuts down. Returns the
+    /// reference to the repository. From now on, the ORB's objects answer `_interface` from the repository.
     ///
     /// # Errors
     /// [`ServeError`].
@@ -167,7 +167,7 @@ impl InterfaceRepository {
             poa.default_servant(servant(kind)?).without_map().create()?;
         }
         let served = orb.activation().named(OBJECT_KEY).activate_erased(own).inspect_err(|_| {
-            // The destruction completes without being awaited.
+            // The POAs are destroyed even if the future is dropped.
             let _ = all.destroy(false);
         })?;
         orb.set_interface_source(Arc::new(Objects { store }));
@@ -213,7 +213,7 @@ impl DynServant for Objects {
             Object::of_id(&self.store, id)
         };
         let object = object.ok_or_else(|| {
-            refused(SystemExceptionKind::ObjectNotExist, "the interface repository has no such definition")
+            exception(SystemExceptionKind::ObjectNotExist, "the interface repository has no such definition")
         })?;
         let result = ObjectCall { store: &self.store, root_poa: &root_poa, object }.result(&request)?;
         request.set_result(result);
@@ -224,7 +224,7 @@ impl DynServant for Objects {
 /// A list of generated interfaces: a tuple of 1 to 16 types of typed references, such as
 /// `(bank::AccountRef, bank::TellerRef)`. Implemented for tuples only.
 pub trait InterfaceList {
-    /// Returns the repository with all of them added.
+    /// Returns the repository with all interfaces of the list added.
     #[doc(hidden)]
     fn add_to(repository: InterfaceRepository) -> InterfaceRepository;
 }

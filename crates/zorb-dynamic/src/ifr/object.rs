@@ -8,12 +8,12 @@ use orb_runtime::{ObjectRef, SystemException, SystemExceptionKind};
 use super::kind::Kind;
 use super::store::{Def, Store};
 
-/// The name of the POA_NAME that is the parent of the POAs of all kinds.
+/// The name of the POA whose child POAs serve the objects, one POA for each kind.
 pub(super) const POA_NAME: &str = "InterfaceRepository";
 
-/// The type code kinds of the numbers of `CORBA::PrimitiveKind`. `pk_string`, `pk_objref`, `pk_wstring` and
-/// `pk_value_base` share their kinds with other types.
-const PRIMITIVES: [TcKind; 22] = [
+/// The kinds of type codes for the numbers of `CORBA::PrimitiveKind`. `pk_string`, `pk_objref`, `pk_wstring`
+/// and `pk_value_base` share their kinds with types that are not primitive.
+const PRIMITIVE_KINDS: [TcKind; 22] = [
     TcKind::Null,
     TcKind::Void,
     TcKind::Short,
@@ -38,14 +38,14 @@ const PRIMITIVES: [TcKind; 22] = [
     TcKind::Value,
 ];
 
-pub(super) const VALUE_BASE: &str = "IDL:omg.org/CORBA/ValueBase:1.0";
+pub(super) const VALUE_BASE_ID: &str = "IDL:omg.org/CORBA/ValueBase:1.0";
 
 /// An object of the repository.
 #[derive(Debug)]
 pub(super) enum Object<'s> {
     Repository,
     Def(usize, &'s Def),
-    /// By its number in `CORBA::PrimitiveKind`.
+    /// A primitive type, by its number in `CORBA::PrimitiveKind`.
     Primitive(u32),
     /// A type without a name.
     Type(Kind, TypeCode),
@@ -61,7 +61,8 @@ impl<'s> Object<'s> {
         }
     }
 
-    /// Returns a type without a name by its id: `p:3`, `s:8`, `w:8`, `f:5:2`, `q:8:p:3` or `a:8:p:3`.
+    /// Returns a type without a name by its object id: a primitive type (`p:3`), string (`s:8`), wide string
+    /// (`w:8`), `fixed` type (`f:5:2`), sequence (`q:8:p:3`) or array (`a:8:p:3`).
     fn of_anonymous_id(store: &'s Store, id: &str, depth: usize) -> Option<Object<'s>> {
         /// The maximum nesting of sequences and arrays.
         const MAX_DEPTH: usize = 32;
@@ -77,7 +78,7 @@ impl<'s> Object<'s> {
         let code = match form {
             "p" => {
                 let number =
-                    rest.parse().ok().filter(|number: &u32| (*number as usize) < PRIMITIVES.len())?;
+                    rest.parse().ok().filter(|number: &u32| (*number as usize) < PRIMITIVE_KINDS.len())?;
                 return Some(Object::Primitive(number));
             }
             "s" => TypeCode::string(rest.parse().ok()?),
@@ -93,7 +94,7 @@ impl<'s> Object<'s> {
         Object::of_type(code)
     }
 
-    /// Returns the object of a type without a name.
+    /// Returns the object of a type without a name that is not primitive.
     pub(super) fn of_type(code: TypeCode) -> Option<Object<'s>> {
         let kind = match code.kind() {
             TcKind::String => Kind::String,
@@ -147,15 +148,15 @@ impl<'s> Object<'s> {
         if let Some((at, def)) = named {
             return Some(Object::Def(at, def));
         }
-        let primitive = PRIMITIVES.iter().position(|kind| *kind == code.kind());
-        let whole = match code.kind() {
+        let primitive = PRIMITIVE_KINDS.iter().position(|kind| *kind == code.kind());
+        let is_primitive = match code.kind() {
             TcKind::String | TcKind::WString => code.length() == Ok(0),
             TcKind::ObjRef => *code == TypeCode::OBJECT,
-            TcKind::Value => code.id() == Ok(VALUE_BASE),
+            TcKind::Value => code.id() == Ok(VALUE_BASE_ID),
             _ => true,
         };
         match primitive {
-            Some(number) if whole => u32::try_from(number).ok().map(Object::Primitive),
+            Some(number) if is_primitive => u32::try_from(number).ok().map(Object::Primitive),
             _ => Object::of_type(code.clone()),
         }
     }
@@ -165,11 +166,11 @@ impl<'s> Object<'s> {
             Object::Repository => TypeCode::VOID,
             Object::Def(_, def) => def.type_code(),
             Object::Type(_, code) => code.clone(),
-            Object::Primitive(number) => match PRIMITIVES.get(*number as usize) {
+            Object::Primitive(number) => match PRIMITIVE_KINDS.get(*number as usize) {
                 Some(TcKind::String) => TypeCode::string(0),
                 Some(TcKind::WString) => TypeCode::wstring(0),
                 Some(TcKind::Value) => {
-                    TypeCode::create_value(VALUE_BASE, "ValueBase", Default::default(), None, &[])
+                    TypeCode::create_value(VALUE_BASE_ID, "ValueBase", Default::default(), None, &[])
                         .unwrap_or_default()
                 }
                 Some(TcKind::ObjRef) | None => TypeCode::OBJECT,
@@ -187,7 +188,7 @@ impl<'s> Object<'s> {
             .and_then(|poa| poa.find(interface)?.create_reference_with_id::<ObjectRef>(id.as_str()))
             .map_err(|_| {
                 let text = "the interface repository is no longer served, or the type has no object key";
-                super::refused(SystemExceptionKind::ObjectNotExist, text)
+                super::exception(SystemExceptionKind::ObjectNotExist, text)
             })?;
         let type_id = format!("IDL:omg.org/CORBA/{interface}:1.0");
         Ok(Ior { type_id, ..object.ior().clone() })

@@ -1,4 +1,4 @@
-//! The definitions of a repository.
+//! The definitions of an Interface Repository.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,16 +16,19 @@ pub(super) struct Def {
     pub(super) kind: Kind,
     pub(super) id: Box<str>,
     pub(super) name: Box<str>,
-    /// Starts with `::`.
+    /// The scoped name, which starts with `::`.
     pub(super) absolute_name: Box<str>,
+    /// The index of the enclosing definition, or `None` at file level.
     pub(super) parent: Option<usize>,
+    /// The indexes of the enclosed definitions.
     pub(super) contents: Vec<usize>,
     pub(super) details: Details,
 }
 
-/// The properties specific to the kind of a definition.
+/// The properties that depend on the kind of a definition.
 #[derive(Debug)]
 pub(super) enum Details {
+    /// A module.
     Nothing,
     Type(TypeCode),
     Interface(Arc<Interface>),
@@ -36,7 +39,7 @@ pub(super) enum Details {
     ValueMember(TypeCode, Visibility),
 }
 
-/// All definitions, each after its enclosing definition.
+/// All definitions. Each comes after its enclosing definition.
 #[derive(Debug, Default)]
 pub(super) struct Store {
     defs: Vec<Def>,
@@ -46,7 +49,7 @@ pub(super) struct Store {
 }
 
 impl Def {
-    /// Returns the type. That of an interface is the type of references to it.
+    /// Returns the type. For an interface, this is the type of references to it.
     pub(super) fn type_code(&self) -> TypeCode {
         match &self.details {
             Details::Type(code) | Details::ValueMember(code, _) => code.clone(),
@@ -73,7 +76,7 @@ impl Def {
     }
 }
 
-/// Returns the version at the end of a repository id.
+/// Returns the version at the end of a repository id, or 1.0 if the id is not in IDL format.
 pub(super) fn version_of(id: &str) -> &str {
     id.strip_prefix("IDL:").and_then(|path| path.rsplit_once(':')).map_or("1.0", |(_, version)| version)
 }
@@ -88,8 +91,8 @@ impl Store {
         Some((at, self.defs.get(at)?))
     }
 
-    /// Finds a definition by its name: `::M::T` at file level, `T` or `M::T` in the scope or an enclosing
-    /// one. A scope includes inherited definitions.
+    /// Finds a definition by its name. A name such as `::M::T` is absolute. A name such as `T` or `M::T` is
+    /// looked up in the scope, and then in its enclosing scopes. A scope includes inherited definitions.
     pub(super) fn find_name(&self, scope: Option<usize>, name: &str) -> Option<usize> {
         if name.starts_with("::") {
             return self.find_absolute(name);
@@ -117,7 +120,7 @@ impl Store {
         })
     }
 
-    /// Returns the contents of a scope. `None` is the repository itself.
+    /// Returns the contents of a scope. If `scope` is `None`, returns the definitions at file level.
     pub(super) fn contents(&self, scope: Option<usize>, inherited: bool) -> Vec<usize> {
         let Some(scope) = scope else { return self.roots.clone() };
         let own = self.defs.get(scope).map_or(&[][..], |def| &def.contents);
@@ -162,7 +165,7 @@ impl Store {
         }
     }
 
-    /// Adds the definitions of IDL. Definitions whose repository ids are present already are not changed.
+    /// Adds the definitions of IDL, except those whose repository ids are already present.
     pub(super) fn add_idl(&mut self, idl: &Idl) {
         for root in idl.roots() {
             self.add_definition(root, None);
@@ -172,7 +175,7 @@ impl Store {
     fn add_definition(&mut self, of: Definition<'_>, parent: Option<usize>) {
         let known = self.by_id.get(of.id()).copied();
         let at = match known {
-            // A module may be reopened; any other definition with this id is the same.
+            // A module may have several parts. Other definitions with the same id are assumed to be equal.
             Some(at) if of.kind() == DefinitionKind::Module => at,
             Some(_) => return,
             None => match kind_and_details(of, parent.and_then(|parent| self.defs.get(parent))) {
@@ -181,7 +184,7 @@ impl Store {
             },
         };
         if let Some(code) = of.type_code().filter(|_| of.kind() == DefinitionKind::Value) {
-            self.add_state(at, code);
+            self.add_state_members(at, code);
         }
         for content in of.contents() {
             self.add_definition(content, Some(at));
@@ -211,9 +214,9 @@ impl Store {
         }
     }
 
-    /// Adds a named type, and the types that it contains.
+    /// Adds a type if it has a name, and the types that it contains.
     fn add_type(&mut self, code: &TypeCode, depth: usize) {
-        /// The maximum nesting of types. Type codes are not nested deeper.
+        /// The maximum nesting of types. Type codes cannot be nested more deeply.
         const MAX_DEPTH: usize = 64;
         let (id, name) = (code.id().unwrap_or_default(), code.name().unwrap_or_default());
         if depth > MAX_DEPTH || (!id.is_empty() && self.by_id.contains_key(id)) {
@@ -238,7 +241,7 @@ impl Store {
             };
             let at = self.push(kind, (id, name), parent, details);
             if kind == Kind::Value {
-                self.add_state(at, code);
+                self.add_state_members(at, code);
             }
         }
         if let Ok(content) = code.content_type() {
@@ -258,23 +261,23 @@ impl Store {
     }
 
     /// Adds the state members of a value type.
-    fn add_state(&mut self, at: usize, code: &TypeCode) {
+    fn add_state_members(&mut self, at: usize, code: &TypeCode) {
         let Some(id) = self.defs.get(at).map(|def| def.id.clone()) else { return };
         for index in 0..code.member_count().unwrap_or(0) {
             let (Ok(member), Ok(name)) = (code.member_type(index), code.member_name(index)) else { continue };
-            let of_member = match id.rsplit_once(':').filter(|_| id.starts_with("IDL:")) {
+            let member_id = match id.rsplit_once(':').filter(|_| id.starts_with("IDL:")) {
                 Some((path, _)) => format!("{path}/{name}:1.0"),
                 None => format!("{id}/{name}"),
             };
             let access = code.member_visibility(index).unwrap_or_default();
-            if !self.by_id.contains_key(of_member.as_str()) {
+            if !self.by_id.contains_key(member_id.as_str()) {
                 let details = Details::ValueMember(member, access);
-                self.push(Kind::ValueMember, (&of_member, name), Some(at), details);
+                self.push(Kind::ValueMember, (&member_id, name), Some(at), details);
             }
         }
     }
 
-    /// Returns the scope in a repository id. Missing scopes are added as modules.
+    /// Returns the scope that a repository id names. Adds scopes that do not exist as modules.
     fn scope_of(&mut self, id: &str) -> Option<usize> {
         let (path, _) = id.strip_prefix("IDL:")?.rsplit_once(':')?;
         let (scope, _) = path.rsplit_once('/')?;
@@ -361,7 +364,7 @@ fn kind_and_details(of: Definition<'_>, parent: Option<&Def>) -> Option<(Kind, D
         DefinitionKind::Value => return Some((Kind::Value, Details::Value(Arc::clone(of.value()?)))),
         DefinitionKind::ValueBox => Kind::ValueBox,
         DefinitionKind::Native => Kind::Native,
-        // Typedefs, and other definitions that type codes represent as aliases.
+        // Typedefs, bitsets and bitmasks. Type codes represent all of these as aliases.
         _ => Kind::Alias,
     };
     Some((kind, Details::Type(of.type_code()?.clone())))

@@ -1,4 +1,4 @@
-//! The operations of value types.
+//! The operations of the objects that describe value types.
 
 use orb_runtime::SystemException;
 use orb_runtime::dynamic::{ServerRequest, Value};
@@ -6,9 +6,11 @@ use orb_runtime::types::{TypeCode, ValueModifier};
 
 use crate::value_info::{InitializerInfo, ValueInfo};
 
-use super::answer::{ObjectCall, ValueResult, code, items, nil, read_only, record, text};
+use super::answer::{
+    ObjectCall, ValueResult, code_value, nil_reference, read_only, sequence, structure, text_value,
+};
 use super::kind::Kind;
-use super::object::VALUE_BASE;
+use super::object::VALUE_BASE_ID;
 use super::store::{Def, Details};
 
 impl ObjectCall<'_> {
@@ -28,9 +30,9 @@ impl ObjectCall<'_> {
             "_get_is_abstract" => is(ValueModifier::Abstract),
             "_get_is_custom" => is(ValueModifier::Custom),
             "_get_is_truncatable" => is(ValueModifier::Truncatable),
-            "_get_base_value" => {
-                value.concrete_base().map_or_else(|| Ok(nil()), |base| self.reference_to_type(&base))
-            }
+            "_get_base_value" => value
+                .concrete_base()
+                .map_or_else(|| Ok(nil_reference()), |base| self.reference_to_type(&base)),
             "_get_supported_interfaces" => all(&value.supports),
             "_get_abstract_base_values" => all(&value.abstract_bases),
             "_get_initializers" => self.initializers(value, false),
@@ -38,7 +40,7 @@ impl ObjectCall<'_> {
             "is_a" => {
                 let id: String = request.get("id")?;
                 let base = |at: usize| self.store.get(at).is_some_and(|def| *def.id == *id);
-                let is = *def.id == *id || id == VALUE_BASE || has_base(value.concrete_base(), &id);
+                let is = *def.id == *id || id == VALUE_BASE_ID || has_base(value.concrete_base(), &id);
                 Ok((is || self.store.bases(at).into_iter().any(base)).into())
             }
             "describe_value" => self.full_value(at, def, value, false),
@@ -55,7 +57,7 @@ impl ObjectCall<'_> {
         let members = members.map(|member| self.value_member(member)).collect::<Result<_, _>>()?;
         let [name, id, is_abstract, is_custom, scope, version, supports, bases, truncatable, base] =
             self.description_members(def, value);
-        Ok(record([
+        Ok(structure([
             name,
             id,
             is_abstract,
@@ -64,13 +66,13 @@ impl ObjectCall<'_> {
             version,
             operations,
             attributes,
-            items(members),
+            sequence(members),
             self.initializers(value, extended)?,
             supports,
             bases,
             truncatable,
             base,
-            code(value.code.clone()),
+            code_value(value.code.clone()),
         ]))
     }
 
@@ -78,7 +80,7 @@ impl ObjectCall<'_> {
     pub(super) fn description_members(&self, def: &Def, value: &ValueInfo) -> [Value; 10] {
         let [name, id, scope, version] = self.common_members(&def.id, &def.name, def.parent);
         let is = |modifier| Value::from(value.modifier() == modifier);
-        let ids = |ids: &[Box<str>]| items(ids.iter().map(|id| text(id)).collect());
+        let ids = |ids: &[Box<str>]| sequence(ids.iter().map(|id| text_value(id)).collect());
         let base = value.concrete_base();
         [
             name,
@@ -90,35 +92,36 @@ impl ObjectCall<'_> {
             ids(&value.supports),
             ids(&value.abstract_bases),
             is(ValueModifier::Truncatable),
-            text(base.as_ref().and_then(|base| base.id().ok()).unwrap_or_default()),
+            text_value(base.as_ref().and_then(|base| base.id().ok()).unwrap_or_default()),
         ]
     }
 
     fn initializers(&self, value: &ValueInfo, extended: bool) -> ValueResult {
         let one = |initializer: &InitializerInfo| -> ValueResult {
             let param = |(name, of): &(Box<str>, TypeCode)| {
-                Ok(record([text(name), code(of.clone()), self.reference_to_type(of)?]))
+                Ok(structure([text_value(name), code_value(of.clone()), self.reference_to_type(of)?]))
             };
             let params = initializer.params.iter().map(param);
-            let params = items(params.collect::<Result<_, SystemException>>()?);
-            let name = text(&initializer.name);
+            let params = sequence(params.collect::<Result<_, SystemException>>()?);
+            let name = text_value(&initializer.name);
             Ok(match extended {
-                true => record([params, self.exceptions(&initializer.raises), name]),
-                false => record([params, name]),
+                true => structure([params, self.exceptions(&initializer.raises), name]),
+                false => structure([params, name]),
             })
         };
-        value.initializers.iter().map(one).collect::<Result<_, _>>().map(items)
+        value.initializers.iter().map(one).collect::<Result<_, _>>().map(sequence)
     }
 
     pub(super) fn value_member(&self, def: &Def) -> ValueResult {
         let access = if let Details::ValueMember(_, access) = &def.details { *access as i16 } else { 0 };
         let [name, id, scope, version] = self.common_members(&def.id, &def.name, def.parent);
         let of = def.type_code();
-        Ok(record([name, id, scope, version, code(of.clone()), self.reference_to_type(&of)?, access.into()]))
+        let definition = self.reference_to_type(&of)?;
+        Ok(structure([name, id, scope, version, code_value(of), definition, access.into()]))
     }
 }
 
-/// Returns whether a base of a value type has that id, or is derived from a type with it.
+/// Returns whether `base`, or one of its own concrete bases, has this id.
 fn has_base(mut base: Option<TypeCode>, id: &str) -> bool {
     while let Some(at) = base {
         let at = at.unaliased();

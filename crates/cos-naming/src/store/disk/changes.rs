@@ -1,13 +1,13 @@
-//! Making the changes of a batch in the journal and in the database.
+//! Makes the changes of a batch in the journal and in the database.
 
 use std::io;
 
 use redb::{Database, ReadableTable, Table, WriteTransaction};
 
-use super::super::memory::{changed_group, may_bind, may_destroy};
+use super::super::memory::{changed_group, check_bind, check_destroy};
 use super::super::{Change, ContextId, Key, MayReplace, Refusal, Target};
 use super::Failure;
-use super::journal::{Batch, Effect, Journal};
+use super::journal::{AppendError, Batch, Effect, Journal};
 use super::tables::{
     BINDINGS, CONTEXTS, Counts, META, Version, bindings_after, context_checksum, decode_record, encode_record,
 };
@@ -15,16 +15,16 @@ use super::writer::BatchResults;
 
 pub(super) enum FailedStage {
     Prepare,
-    /// Writing to the journal failed. If `is_lost`, the contents of the journal are unknown.
+    /// The journal could not be written. If `is_unusable` is true, its contents are not known.
     Journal {
-        is_lost: bool,
+        is_unusable: bool,
     },
-    /// The database failed during the commit. The changes may be in the file, which then has this version.
+    /// The database failed during the commit. If the file has this version, it contains the changes.
     Commit(BatchResults, Version),
 }
 
-/// Makes the changes that the contents allow, and waits until they are on disk. Without such changes nothing
-/// is written, unless `always_writes` is set.
+/// Makes the changes that the contents of the store allow, and waits until they are on disk. If none is
+/// allowed, nothing is written, unless `always_writes` is true.
 pub(super) fn commit(
     db: &Database,
     journal: &mut Journal,
@@ -33,8 +33,8 @@ pub(super) fn commit(
     always_writes: bool,
 ) -> Result<(BatchResults, Version), (FailedStage, String)> {
     let prepared = prepare(db, version, changes, always_writes);
-    let (txn, results, batch) = prepared.map_err(|Failure(reason)| (FailedStage::Prepare, reason))?;
-    // Without changes there is nothing to write.
+    let Prepared { txn, results, batch } =
+        prepared.map_err(|Failure(reason)| (FailedStage::Prepare, reason))?;
     let Some(batch) = batch else {
         return match txn.abort() {
             Ok(()) => Ok((results, version)),
@@ -42,9 +42,9 @@ pub(super) fn commit(
         };
     };
     // The journal is written first, so that every change in the database is also in the journal.
-    if let Err((error, is_lost)) = journal.append(&batch) {
+    if let Err(AppendError { error, is_unusable }) = journal.append(&batch) {
         let _ = txn.abort();
-        return Err((FailedStage::Journal { is_lost }, journal_error(&error)));
+        return Err((FailedStage::Journal { is_unusable }, journal_error(&error)));
     }
     match txn.commit() {
         Ok(()) => Ok((results, batch.version)),
@@ -53,12 +53,18 @@ pub(super) fn commit(
 }
 
 fn journal_error(error: &io::Error) -> String {
-    format!("the journal: {error}")
+    format!("cannot write the journal: {error}")
 }
 
-type Prepared = (WriteTransaction, BatchResults, Option<Batch>);
+/// A transaction that is not committed yet.
+struct Prepared {
+    txn: WriteTransaction,
+    results: BatchResults,
+    /// The batch to write to the journal, or `None` if nothing is to be written.
+    batch: Option<Batch>,
+}
 
-/// Makes changes in a transaction that is not yet committed, and encodes them for the journal.
+/// Makes changes in a transaction, without committing it, and encodes them for the journal.
 fn prepare(
     db: &Database,
     version: Version,
@@ -85,12 +91,12 @@ fn prepare(
             builder.counts.write(&mut meta)?;
             batch.version.write(&mut meta)?;
         }
-        ((results, builder.effects), batch)
+        (BatchResults { results, effects: builder.effects }, batch)
     };
-    Ok((txn, results, batch))
+    Ok(Prepared { txn, results, batch })
 }
 
-/// Makes the changes of a batch that is in the journal but not in the database.
+/// Makes changes in the database that are only in the journal. `counts` and `version` are the final ones.
 pub(super) fn replay(
     db: &Database,
     effects: &[Effect],
@@ -120,7 +126,7 @@ pub(super) fn replay(
 }
 
 enum ChangeFailure {
-    /// The contents do not allow the change. The other changes of the batch are still made.
+    /// The contents of the store do not allow the change. The other changes of the batch are still made.
     Refused(Refusal),
     Database(Failure),
 }
@@ -149,16 +155,16 @@ impl BatchBuilder<'_> {
         match change {
             Change::NewContext => return Ok(Some(self.new_context()?)),
             Change::BindNewContext { context, key } => {
-                may_bind(self.find(context, &key)?.as_ref(), MayReplace::Nothing)?;
+                check_bind(self.find(context, &key)?.as_ref(), MayReplace::Nothing)?;
                 let id = self.new_context()?;
                 self.bind(context, key, Target::Context(id))?;
                 return Ok(Some(id));
             }
             Change::Bind { context, key, target, may_replace } => {
-                may_bind(self.find(context, &key)?.as_ref(), may_replace)?;
+                check_bind(self.find(context, &key)?.as_ref(), may_replace)?;
                 self.bind(context, key, target)?;
             }
-            Change::BindFor { .. } => return Err(Refusal::NoLeases.into()),
+            Change::BindFor { .. } => return Err(Refusal::TimeLimitUnsupported.into()),
             Change::Unbind { context, key } => {
                 self.find(context, &key)?.ok_or(Refusal::NotBound)?;
                 self.bindings.remove((context.0, key.text()))?;
@@ -170,7 +176,7 @@ impl BatchBuilder<'_> {
                     Some(_) => Some(self.bindings.range(bindings_after(context, None))?.next().is_some()),
                     None => None,
                 };
-                may_destroy(context, has_bindings)?;
+                check_destroy(context, has_bindings)?;
                 self.contexts.remove(context.0)?;
                 self.counts.contexts -= 1;
                 self.effects.push(Effect::RemoveContext(context));
@@ -201,7 +207,7 @@ impl BatchBuilder<'_> {
         Ok(())
     }
 
-    /// Returns the target of a name. Refuses the change if the context does not exist.
+    /// Returns the target to which a name is bound. Fails with a refusal if the context does not exist.
     fn find(&self, context: ContextId, key: &Key) -> Result<Option<Target>, ChangeFailure> {
         if self.contexts.get(context.0)?.is_none() {
             return Err(Refusal::NoContext.into());

@@ -12,15 +12,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use redb::backends::FileBackend;
 use redb::{Database, DatabaseError, StorageBackend};
 
-/// The maximum size of the database's page cache, in addition to the index. Only `list` reads the database.
+/// The maximum size in bytes of the database's page cache. It can be small, because lookups use the index.
 const CACHE_BYTES: usize = 32 * 1024 * 1024;
 
-/// The size of the blocks in which an [`Overlay`] stores written data.
+/// The size in bytes of the blocks in which an [`Overlay`] stores written data.
 const BLOCK_BYTES: usize = 4096;
 
 pub(super) const JOURNAL_SUFFIX: &str = ".journal";
 
-/// Access to the files of a store. The tests simulate failures with another implementation.
+/// Access to the files of a store. Tests implement this trait to simulate failures.
 pub(super) trait Files: Send + Sync + 'static {
     fn path(&self) -> &Path;
 
@@ -33,7 +33,7 @@ pub(super) trait Files: Send + Sync + 'static {
     /// Creates an empty file for [`replace_journal`](Self::replace_journal).
     fn new_journal(&self) -> io::Result<Box<dyn JournalFile>>;
 
-    /// Replaces the journal by the new one, and waits until this is durable.
+    /// Replaces the journal with the new file, and waits until the replacement is on disk.
     fn replace_journal(&self) -> io::Result<()>;
 }
 
@@ -86,7 +86,7 @@ impl Files for DiskFiles {
     fn new_journal(&self) -> io::Result<Box<dyn JournalFile>> {
         let path = with_suffix(&self.path, ".journal.new");
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path)?;
-        // The journal has the same contents as the database, so it has the same permissions.
+        // The journal must have the same permissions as the database, because it has the same contents.
         file.set_permissions(self.path.metadata()?.permissions())?;
         Ok(Box::new(file))
     }
@@ -97,7 +97,7 @@ impl Files for DiskFiles {
     }
 }
 
-/// Waits until the directory that contains a file is on disk, with the names of its files.
+/// Waits until the directory that contains the file `path` is on disk, with the names of its files.
 pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     File::open(directory.unwrap_or(Path::new("."))).and_then(|file| file.sync_all())
@@ -114,20 +114,20 @@ pub(super) fn open_database(file: Arc<dyn StorageBackend>) -> Result<Database, D
     database_builder(CACHE_BYTES).create_with_backend(BoundsChecked::new(file)?)
 }
 
-/// Opens the database in a file that may be damaged, without changing it. Damaged pages may refer to each
-/// other in a cycle, so reads fail after `max_reads`.
+/// Opens the database in a file that may be damaged, without changing the file. Reads fail after the first
+/// `max_reads`, because damaged pages may refer to each other in a cycle.
 pub(super) fn open_overlay(
     file: Arc<dyn StorageBackend>,
     max_reads: Option<u64>,
 ) -> Result<Database, DatabaseError> {
-    // Reads from the cache would not be counted.
+    // The overlay cannot count reads that a cache answers.
     let cache_bytes = if max_reads.is_some() { 0 } else { CACHE_BYTES };
     database_builder(cache_bytes).create_with_backend(Overlay::new(file, max_reads.unwrap_or(u64::MAX))?)
 }
 
 fn database_builder(cache_bytes: usize) -> redb::Builder {
     let mut builder = Database::builder();
-    // Later versions of redb can read format v3.
+    // Versions of redb after this one can also read format v3.
     builder.set_cache_size(cache_bytes).create_with_file_format_v3(true);
     builder
 }
@@ -180,7 +180,7 @@ impl StorageBackend for BoundsChecked {
     }
 }
 
-/// A file whose changes stay in memory.
+/// A file whose changes are kept in memory and not written.
 #[derive(Debug)]
 struct Overlay {
     file: Arc<dyn StorageBackend>,
@@ -191,9 +191,10 @@ struct Overlay {
 #[derive(Debug)]
 struct OverlayState {
     len: u64,
-    /// The length of the part of the file that was never cut off. After it, the original data is zero.
+    /// The length of the part of the file that has never been cut off by `set_len`. Unwritten bytes after it
+    /// are zero.
     original_len: u64,
-    /// The blocks that were written, by their number.
+    /// The blocks that contain written data, by their number.
     blocks: BTreeMap<u64, Box<[u8; BLOCK_BYTES]>>,
 }
 
@@ -221,11 +222,11 @@ impl Overlay {
 struct BlockPart {
     block: u64,
     in_block: Range<usize>,
-    /// Relative to the start of the range of the file.
+    /// Where the part is in the range.
     in_range: Range<usize>,
 }
 
-/// Divides a range of a file by blocks.
+/// Divides a range of a file at the boundaries of blocks.
 fn block_parts(offset: u64, len: usize) -> impl Iterator<Item = BlockPart> {
     let mut done = 0;
     std::iter::from_fn(move || {
@@ -272,7 +273,7 @@ impl StorageBackend for Overlay {
         state.original_len = state.original_len.min(len);
         state.blocks.retain(|block, _| block * (BLOCK_BYTES as u64) < len);
         if let Some(last) = state.blocks.get_mut(&(len / BLOCK_BYTES as u64)) {
-            // If the file grows again, the part after `len` must be zero.
+            // If the file grows again, the bytes after `len` must be zero.
             last.iter_mut().skip((len % BLOCK_BYTES as u64) as usize).for_each(|byte| *byte = 0);
         }
         Ok(())

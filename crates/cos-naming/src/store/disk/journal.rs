@@ -1,23 +1,26 @@
 //! The journal: a second copy of the contents of a store, in a file next to the database.
 //!
-//! It starts with all contexts and bindings, followed by the changes of each batch. It is written before the
-//! database commits, so each acknowledged change is in both files. When the journal has become much longer
-//! than its initial part, it is rewritten.
+//! It starts with all contexts and bindings that exist when the file is created. The changes of each later
+//! *batch*, the changes that are made in one transaction of the database, follow. Each batch is written to
+//! the journal before the database commits it, so every acknowledged change is in both files. When the
+//! journal has become much longer than its initial part, it is rewritten.
 //!
 //! ```text
 //! journal = "zorb names\n\x01", frame*
-//! frame   = length: u32, checksum: u32, last: u8, number: u64, chain: u64, contexts: u64,
-//!           bindings: u64, next: u64, effect*
+//! frame   = length: u32, checksum: u32, last: u8, number: u64, chain_checksum: u64, contexts: u64,
+//!           bindings: u64, next_context: u64, effect*
 //! effect  = 0, context: u64                               the context exists
 //!         | 1, context: u64                               the context was destroyed
 //!         | 2, context: u64, key: text, target: bytes     the name is bound
 //!         | 3, context: u64, key: text                    the name is not bound
 //! ```
 //!
-//! A batch consists of one or more frames. `last` is 1 in its last frame and 0 in the others. `number` and
-//! `chain` are the version of the store after the batch, and the next three fields are its counts. The
-//! checksum covers the length and all fields after the checksum. Integers are big-endian. Texts and bytes
-//! start with their length (u32).
+//! The initial part and each batch consist of one or more frames. `last` is 1 in the last of these frames and
+//! 0 in the others. `number` and `chain_checksum` are the version of the store after the batch. `contexts`
+//! and `bindings` are the numbers of these after it. `next_context` is the id of the next new context.
+//!
+//! `length` is the number of bytes after the checksum. The checksum covers the length and these bytes.
+//! Integers are big-endian. Texts and bytes start with their length (u32).
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
@@ -36,23 +39,23 @@ use super::tables::{BINDINGS, CONTEXTS, Counts, Version, context_checksum, decod
 /// The start of a journal. The last byte is the version of the format.
 const MAGIC: &[u8; 12] = b"zorb names\n\x01";
 
-/// The size of the length and the checksum of a frame.
-const HEAD_BYTES: usize = 8;
+/// The size in bytes of the length and the checksum of a frame.
+const PREFIX_BYTES: usize = 8;
 
-/// The size of the fields between the checksum and the effects.
-const FIELD_BYTES: usize = 1 + 5 * 8;
+/// The size in bytes of the fields between the checksum and the effects of a frame.
+const FRAME_HEAD_BYTES: usize = 1 + 5 * 8;
 
-/// The number of bytes of effects after which a frame ends.
+/// A frame ends after the effect with which its effects reach this number of bytes.
 const FRAME_EFFECT_BYTES: usize = 1024 * 1024;
 
 /// The number of bytes by which a journal may exceed twice its initial length before it is rewritten.
 const MAX_EXCESS_BYTES: u64 = 1024 * 1024;
 
-/// The maximum time until appended data is synchronized to disk. Data that is lost before that is still in
-/// the database.
+/// The maximum time until appended data is synchronized to disk. If it is lost before, the database still has
+/// it.
 const SYNC_DELAY: Duration = Duration::from_secs(1);
 
-/// A change of one context or binding, as a part of a batch.
+/// A change of one context or binding. A [`Change`](super::super::Change) has one or more effects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Effect {
     AddContext(ContextId),
@@ -104,34 +107,37 @@ impl Effect {
     }
 }
 
-/// Returns the maximum length of a journal with an initial part of this length.
+/// Returns the length above which a journal is rewritten, if its initial part has the length `initial_len`.
 fn max_len(initial_len: u64) -> u64 {
     initial_len.saturating_mul(2).saturating_add(MAX_EXCESS_BYTES)
 }
 
-/// Returns the chain of a version after a frame. Two stores with the same chain have had the same changes.
-fn next_chain(chain: u64, effects: &[u8]) -> u64 {
+/// Returns the chain checksum after a frame with these effects: a checksum of the frame and of all changes
+/// before it. Two stores with the same chain checksum have had the same changes.
+fn next_chain_checksum(previous: u64, effects: &[u8]) -> u64 {
     let sum = u64::from(crc32fast::hash(effects));
-    (chain.rotate_left(23) ^ sum ^ effects.len() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    (previous.rotate_left(23) ^ sum ^ effects.len() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 /// Appends a frame to `out`.
 fn write_frame(out: &mut Vec<u8>, is_last: bool, version: Version, counts: &Counts, effects: &[u8]) {
     let start = out.len();
-    // Fits: the last effect of a frame comes from one message, and the others have at most
-    // `FRAME_EFFECT_BYTES`.
-    let len = u32::try_from(FIELD_BYTES + effects.len()).unwrap_or(u32::MAX);
+    // The length fits in a `u32`: the effects before the last one have less than `FRAME_EFFECT_BYTES`, and
+    // one effect is at most as long as a message or a full group.
+    let len = u32::try_from(FRAME_HEAD_BYTES + effects.len()).unwrap_or(u32::MAX);
     out.put_u32(len);
     out.put_u32(0);
     out.put_u8(u8::from(is_last));
-    for number in [version.number, version.chain, counts.contexts, counts.bindings, counts.next_context] {
+    for number in
+        [version.number, version.chain_checksum, counts.contexts, counts.bindings, counts.next_context]
+    {
         out.put_u64(number);
     }
     out.put_slice(effects);
     let mut sum = crc32fast::Hasher::new();
     sum.update(&len.to_be_bytes());
-    sum.update(out.get(start + HEAD_BYTES..).unwrap_or_default());
-    if let Some(checksum) = out.get_mut(start + 4..start + HEAD_BYTES) {
+    sum.update(out.get(start + PREFIX_BYTES..).unwrap_or_default());
+    if let Some(checksum) = out.get_mut(start + 4..start + PREFIX_BYTES) {
         checksum.copy_from_slice(&sum.finalize().to_be_bytes());
     }
 }
@@ -143,10 +149,10 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Creates the batch after version `previous`. `counts` are those after the changes.
+    /// Creates the batch that follows the version `previous`. `counts` are the counts after its changes.
     pub(super) fn new(previous: Version, counts: &Counts, effects: &[Effect]) -> Self {
-        // Of several changes of one name only the last one is written. Otherwise a batch in which many
-        // members join a group would contain the whole group many times.
+        // If a name is changed several times, only its last change is written. Otherwise, a batch in which
+        // many members join a group would contain the whole group many times.
         let mut changed_names = HashSet::new();
         let mut last_effects: Vec<&Effect> = effects
             .iter()
@@ -168,8 +174,9 @@ impl Batch {
                 effect.write(part);
             }
         }
-        let chain = parts.iter().fold(previous.chain, |chain, part| next_chain(chain, part));
-        let version = Version { number: previous.number.saturating_add(1), chain };
+        let chain_checksum =
+            parts.iter().fold(previous.chain_checksum, |checksum, part| next_chain_checksum(checksum, part));
+        let version = Version { number: previous.number.saturating_add(1), chain_checksum };
         let mut frames = Vec::new();
         for (index, part) in parts.iter().enumerate() {
             write_frame(&mut frames, index + 1 == parts.len(), version, counts, part);
@@ -178,12 +185,21 @@ impl Batch {
     }
 }
 
+/// The reason why a batch could not be appended to a journal.
+pub(super) struct AppendError {
+    pub(super) error: io::Error,
+    /// True if a part of the batch may be in the journal. If false, the journal is unchanged.
+    pub(super) is_unusable: bool,
+}
+
+/// A journal that is open for writing.
 pub(super) struct Journal {
     file: Box<dyn JournalFile>,
+    /// The length of the complete batches in bytes.
     len: u64,
     /// The version of the store after the last batch of the journal.
     version: Version,
-    /// The version and the length before the last batch, if it was appended since the journal was opened.
+    /// The version and the length before the last batch, if that was appended after the journal was opened.
     previous: Option<(Version, u64)>,
     /// The length above which the journal is rewritten.
     max_len: u64,
@@ -192,12 +208,12 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Opens an existing journal for writing after its last complete batch. The rest is cut off.
+    /// Opens an existing journal for writing. Cuts off everything after its last complete batch.
     pub(super) fn resume(file: Box<dyn JournalFile>, scan: &Scan) -> io::Result<Self> {
         if !scan.is_complete {
-            file.set_len(scan.end)?;
+            file.set_len(scan.complete_end)?;
         }
-        let (len, version) = (scan.end, scan.version);
+        let (len, version) = (scan.complete_end, scan.version);
         Ok(Self {
             file,
             len,
@@ -208,7 +224,7 @@ impl Journal {
         })
     }
 
-    /// Writes a new journal with the contents of the database. A failure leaves the existing one unchanged.
+    /// Replaces the journal with a new one that has the contents of the database. A failure changes nothing.
     pub(super) fn rewrite(files: &dyn Files, db: &Database) -> Result<Self, Failure> {
         let txn = db.begin_read()?;
         let meta = txn.open_table(super::tables::META)?;
@@ -221,7 +237,7 @@ impl Journal {
         file.write_all(MAGIC)?;
         let mut effects = Vec::new();
         let mut flush = |effects: &mut Vec<u8>, is_last: bool| -> io::Result<()> {
-            let mut out = Vec::with_capacity(HEAD_BYTES + FIELD_BYTES + effects.len());
+            let mut out = Vec::with_capacity(PREFIX_BYTES + FRAME_HEAD_BYTES + effects.len());
             write_frame(&mut out, is_last, version, &counts, effects);
             effects.clear();
             len += out.len() as u64;
@@ -254,12 +270,11 @@ impl Journal {
         Ok(Self { file, len, version, previous: None, max_len: max_len(len), unsynced_since: None })
     }
 
-    /// Appends a batch. The error tells whether the journal is unusable. Otherwise the journal is unchanged.
-    pub(super) fn append(&mut self, batch: &Batch) -> Result<(), (io::Error, bool)> {
+    pub(super) fn append(&mut self, batch: &Batch) -> Result<(), AppendError> {
         let written =
             self.file.seek(SeekFrom::Start(self.len)).and_then(|_| self.file.write_all(&batch.frames));
         if let Err(error) = written {
-            return Err((error, self.file.set_len(self.len).is_err()));
+            return Err(AppendError { error, is_unusable: self.file.set_len(self.len).is_err() });
         }
         self.previous = Some((self.version, self.len));
         self.version = batch.version;
@@ -268,7 +283,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Removes the last batch if the store has the version before it. Returns whether the versions now agree.
+    /// Removes the last batch from the journal, if the database has the version before it. Returns whether
+    /// the journal now has the version of the database.
     pub(super) fn roll_back_to(&mut self, version: Version) -> bool {
         if self.version == version {
             return true;
@@ -292,7 +308,7 @@ impl Journal {
         self.max_len = self.len.saturating_add(MAX_EXCESS_BYTES);
     }
 
-    /// Returns the time at which the journal must be synchronized, or `None` if all of it is on disk.
+    /// Returns the time at which the journal must be synchronized, or `None` if it is synchronized.
     pub(super) fn sync_time(&self) -> Option<Instant> {
         self.unsynced_since.map(|since| since + SYNC_DELAY)
     }
@@ -309,11 +325,13 @@ impl Journal {
 pub(super) struct Scan {
     /// The version of the store after the last complete batch, or the default if there is no complete batch.
     pub(super) version: Version,
-    pub(super) end: u64,
+    /// The offset of the end of the last complete batch.
+    pub(super) complete_end: u64,
+    /// The offset of the end of the initial part.
     pub(super) initial_end: u64,
-    /// The offset of the end of the batch that results in the version that was searched.
-    pub(super) found: Option<u64>,
-    /// The number of complete batches after `found`.
+    /// The offset of the end of the batch after which the store has the version that is searched for.
+    pub(super) found_end: Option<u64>,
+    /// The number of complete batches after `found_end`.
     pub(super) batches_after_found: u64,
     /// True if the file is not empty and ends with a complete batch.
     pub(super) is_complete: bool,
@@ -326,13 +344,13 @@ impl Scan {
         let reached_end = read_frames(file, |head, _, end| {
             ends_with_batch = head.is_last;
             if head.is_last {
-                if scan.end == 0 {
+                if scan.complete_end == 0 {
                     scan.initial_end = end;
                 }
-                (scan.version, scan.end) = (head.version, end);
+                (scan.version, scan.complete_end) = (head.version, end);
                 scan.batches_after_found += 1;
                 if head.version == searched {
-                    (scan.found, scan.batches_after_found) = (Some(end), 0);
+                    (scan.found_end, scan.batches_after_found) = (Some(end), 0);
                 }
             }
             true
@@ -342,22 +360,22 @@ impl Scan {
     }
 }
 
-/// The contents of a journal or of a database.
+/// The readable contents of a journal or of a database.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     pub(super) contexts: BTreeSet<u64>,
     pub(super) bindings: BTreeMap<(u64, String), Target>,
     pub(super) counts: Option<Counts>,
     pub(super) version: Version,
-    /// True if nothing is damaged, and there are as many entries as in the counts.
+    /// True if nothing is damaged, and the numbers of entries are those in `counts`.
     pub(super) is_complete: bool,
 }
 
 impl Contents {
-    /// Reads a journal up to the first damage.
+    /// Reads a journal up to the first damaged byte.
     pub(super) fn read(file: &mut dyn JournalFile) -> io::Result<Self> {
         let mut contents = Self::default();
-        // Effects of an incomplete batch.
+        // The effects of a batch whose last frame has not been read yet.
         let mut pending = Vec::new();
         let mut has_complete_batch = false;
         let reached_end = read_frames(file, |head, effects, _| {
@@ -377,7 +395,7 @@ impl Contents {
                     && counts.bindings == contents.bindings.len() as u64
             });
         if !has_complete_batch {
-            // The initial part is incomplete. All of its entries are of one version, so they can be used.
+            // The initial part is incomplete. Its entries belong to one version, so they can be used.
             pending.into_iter().for_each(|effect| contents.apply(effect));
         }
         Ok(contents)
@@ -401,7 +419,8 @@ impl Contents {
     }
 }
 
-/// Returns the effects of the last batch, which starts at `start`, with the counts and version after it.
+/// Returns the effects of the batch that starts at the offset `start`, with the counts and the version after
+/// it. Returns `None` if the batch is incomplete or damaged.
 pub(super) fn last_batch(
     file: &mut dyn JournalFile,
     start: u64,
@@ -437,8 +456,8 @@ struct FrameHead {
     counts: Counts,
 }
 
-/// Reads frames until one is damaged or `on_frame`, which gets the head, effects and end offset, returns
-/// false. Returns whether the whole file was read.
+/// Calls `on_frame` with the head, the effects and the end offset of each frame. Stops at a damaged frame, or
+/// when `on_frame` returns false. Returns whether all frames of the file were read.
 fn read_frames(
     file: &mut dyn JournalFile,
     mut on_frame: impl FnMut(FrameHead, &[u8], u64) -> bool,
@@ -456,12 +475,13 @@ fn read_frames(
         return Ok(false);
     }
     let mut content = Vec::new();
-    while len - position >= HEAD_BYTES as u64 {
-        let mut head = [0; HEAD_BYTES];
+    while len - position >= PREFIX_BYTES as u64 {
+        let mut head = [0; PREFIX_BYTES];
         file.read_exact(&mut head)?;
         let mut fields = &head[..];
         let (content_len, sum) = (fields.get_u32(), fields.get_u32());
-        if u64::from(content_len) > len - position - HEAD_BYTES as u64 || (content_len as usize) < FIELD_BYTES
+        if u64::from(content_len) > len - position - PREFIX_BYTES as u64
+            || (content_len as usize) < FRAME_HEAD_BYTES
         {
             return Ok(false);
         }
@@ -475,10 +495,10 @@ fn read_frames(
         }
         let mut fields = &content[..];
         let is_last = fields.get_u8() == 1;
-        let version = Version { number: fields.get_u64(), chain: fields.get_u64() };
+        let version = Version { number: fields.get_u64(), chain_checksum: fields.get_u64() };
         let (contexts, bindings, next_context) = (fields.get_u64(), fields.get_u64(), fields.get_u64());
         let counts = Counts { format: super::tables::FORMAT, contexts, bindings, next_context };
-        let end = position + HEAD_BYTES as u64 + u64::from(content_len);
+        let end = position + PREFIX_BYTES as u64 + u64::from(content_len);
         if !on_frame(FrameHead { is_last, version, counts }, fields, end) {
             return Ok(false);
         }

@@ -1,4 +1,4 @@
-//! The store in a file: a `redb` database, with an index of all data in memory for lookups.
+//! [`DiskStore`], which stores the names in a `redb` database, with an index of all data in memory.
 
 mod changes;
 mod files;
@@ -31,19 +31,21 @@ use super::{Change, ChangeError, ContextId, Key, Lookup, Page, PageLimit, Store,
 
 pub use self::repair::{RepairError, RepairSummary};
 
-/// A store of contexts and bindings in a file. If the process is killed, no acknowledged change is lost. The
-/// same is true for a loss of power if the disk keeps synchronized data.
+/// A store of contexts and bindings in a file.
 ///
-/// A separate thread makes the changes. It makes all pending changes in one transaction with one disk
-/// synchronization, and then acknowledges them. Lookups never wait for changes: they use an index in memory,
-/// which takes about 200 bytes for each binding in addition to its reference. [`page`](Store::page) reads a
-/// snapshot of the file. Only one process at a time can open the file.
+/// No change whose future has completed successfully is lost if the process is killed. It is not lost in a
+/// power failure either, if the disk keeps data that has been synchronized.
 ///
-/// The journal `FILE.journal` is a second copy of all data. [`repair`](Self::repair) restores the names from
-/// it if the file is damaged. The journal is at most about twice as long as the contents of the store.
+/// A separate thread makes the changes. It makes all pending changes in one transaction with one
+/// synchronization of the disk, and then acknowledges them. Lookups never wait for changes: they use an index
+/// in memory, which occupies about 200 bytes for each binding in addition to its reference.
+/// [`page`](Store::page) reads a snapshot of the file. Only one process at a time can open the file.
+///
+/// The journal `FILE.journal` is a second copy of all data. If the file is damaged, [`repair`](Self::repair)
+/// restores the names from the journal. The journal is usually at most twice as long as the store's contents.
 ///
 /// If the disk rejects writes, for example because it is full, changes fail with [`StoreError::NotWritten`],
-/// and lookups continue. The store tries to write until the disk accepts writes again. Meanwhile
+/// and lookups still work. The store repeats its attempts until the disk accepts writes again. Until then,
 /// [`problem`](Store::problem) describes the failure.
 ///
 /// Dropping the store waits for changes in progress.
@@ -66,7 +68,7 @@ pub enum OpenError {
     },
     /// The file is damaged. It was not changed.
     #[error(
-        "{} is damaged and was not changed: {reason}. Replace it by a copy from a backup, or recreate it from its journal with DiskStore::repair (`zorb names repair`)",
+        "{} is damaged and was not changed: {reason}. Replace it with a copy from a backup, or recreate it from its journal with DiskStore::repair (`zorb names repair`)",
         path.display()
     )]
     Damaged {
@@ -117,10 +119,10 @@ impl DatabaseSlot {
 }
 
 impl DiskStore {
-    /// Opens a file and reads it completely, or creates it.
+    /// Opens the file and reads all of it. Creates the file if it does not exist.
     ///
     /// # Errors
-    /// [`OpenError`]. A damaged file is not changed.
+    /// [`OpenError`]. If the file is damaged, it is not changed.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         Self::open_files(Arc::new(DiskFiles::new(path.as_ref())))
     }
@@ -141,23 +143,24 @@ impl DiskStore {
         Ok(Self { shared, jobs: Some(jobs), writer: Some(thread) })
     }
 
-    /// Recreates a damaged file from its journal. If the journal is damaged too, also uses the readable parts
-    /// of the file. The damaged file is kept as `FILE.damaged`.
+    /// Recreates a damaged file from its journal. If the journal is also damaged, uses the readable parts of
+    /// the file too. Keeps the damaged file as `FILE.damaged`.
     ///
     /// # Errors
-    /// [`RepairError`]. The file is then unchanged.
+    /// [`RepairError`].
     pub fn repair(path: impl AsRef<Path>) -> Result<RepairSummary, RepairError> {
         repair::repair(path.as_ref())
     }
 }
 
-/// An open database, with its contents.
+/// An open database, with its contents and version.
 struct Opened {
     db: Database,
     index: Index,
     version: Version,
 }
 
+/// Opens or creates the database, and makes the journal match it. The journal is `None` if that fails.
 fn open(files: &dyn Files) -> Result<(Opened, Option<Journal>), OpenError> {
     let path = files.path();
     // An empty file is the result of a crash before anything was written.
@@ -167,11 +170,11 @@ fn open(files: &dyn Files) -> Result<(Opened, Option<Journal>), OpenError> {
     let mut opened = open_existing(files)?;
     let journal = match reconcile_journal(files, &mut opened)? {
         Some(journal) => Some(journal),
-        None => match guarded(|| Journal::rewrite(files, &opened.db)) {
+        None => match catch_panic(|| Journal::rewrite(files, &opened.db)) {
             Ok(Ok(journal)) => Some(journal),
             Ok(Err(Failure(error))) | Err(error) => {
-                // The first change writes the journal again, and fails if this fails.
-                tracing::error!(%error, path = %path.display(), "cannot write the journal of the names: if their file is damaged, they are lost");
+                // The first change tries again to write the journal, and fails if that fails.
+                tracing::error!(%error, path = %path.display(), "cannot write the journal of the names: without it, the names are lost if their file is damaged");
                 None
             }
         },
@@ -194,12 +197,12 @@ fn create(files: &dyn Files) -> Result<(), OpenError> {
     let failed = |error| open_error(path, error);
     let file = files.database().map_err(failed)?;
     let db = open_database(file).map_err(failed)?;
-    let created = guarded(|| tables::create(&db)).unwrap_or_else(|reason| Err(Failure(reason)));
+    let created = catch_panic(|| tables::create(&db)).unwrap_or_else(|reason| Err(Failure(reason)));
     created.map_err(|Failure(reason)| OpenError::Io {
         path: path.to_owned(),
         source: io::Error::other(reason),
     })?;
-    // Otherwise a loss of power could remove the new file from its directory.
+    // Without this, a power failure could remove the new file from its directory.
     files::sync_directory(path).map_err(io)
 }
 
@@ -214,15 +217,15 @@ fn open_error(path: &Path, error: DatabaseError) -> OpenError {
     }
 }
 
-/// Opens an existing file. Reads it first without writing, so that a damaged file is not changed.
+/// Opens the database in an existing file. First checks it without writing, to keep a damaged file unchanged.
 fn open_existing(files: &dyn Files) -> Result<Opened, OpenError> {
     let path = files.path();
     let failed = |error| open_error(path, error);
     let damaged = |reason: String| OpenError::Damaged { path: path.to_owned(), reason };
     let file = files.database().map_err(failed)?;
-    let checked = guarded(|| {
+    let checked = catch_panic(|| {
         let mut db = open_overlay(Arc::clone(&file), None).map_err(failed)?;
-        // Verifies the checksums of all pages. A damaged page could refer to any page, even in a cycle.
+        // Verify the checksums of all pages first, because damaged pages could form a cycle.
         if !db.check_integrity().map_err(failed)? {
             return Err(damaged("its pages are damaged".to_owned()));
         }
@@ -232,25 +235,28 @@ fn open_existing(files: &dyn Files) -> Result<Opened, OpenError> {
         })
     });
     let (index, version) = checked.map_err(damaged)??;
-    let db = guarded(|| open_database(file)).map_err(damaged)?.map_err(failed)?;
+    let db = catch_panic(|| open_database(file)).map_err(damaged)?.map_err(failed)?;
     Ok(Opened { db, index, version })
 }
 
-/// Returns the journal if it matches the database. One batch that is only in the journal is applied, which
-/// happens if the process is killed between the two writes, or if the database discards an incomplete commit.
+/// Returns the journal, if it matches the database. If not, it must be written again.
+///
+/// If the last batch is only in the journal, it is applied to the database. This happens if the process is
+/// killed between the two writes, or if the database discards an incomplete commit. More such batches are an
+/// error, because they mean that the database was replaced with an older one.
 fn reconcile_journal(files: &dyn Files, opened: &mut Opened) -> Result<Option<Journal>, OpenError> {
     let path = files.path();
     let io = |source| OpenError::Io { path: path.to_owned(), source };
     let damaged = |reason: String| OpenError::Damaged { path: path.to_owned(), reason };
     let Some(mut file) = files.journal().map_err(io)? else { return Ok(None) };
     let scan = Scan::read(&mut *file, opened.version).map_err(io)?;
-    match (scan.found, scan.batches_after_found) {
+    match (scan.found_end, scan.batches_after_found) {
         (Some(_), 0) => Ok(Journal::resume(file, &scan).ok()),
         (Some(start), 1) => {
             let Some((effects, counts, version)) = journal::last_batch(&mut *file, start).map_err(io)? else {
                 return Ok(None);
             };
-            let replayed = guarded(|| changes::replay(&opened.db, &effects, &counts, version));
+            let replayed = catch_panic(|| changes::replay(&opened.db, &effects, &counts, version));
             replayed
                 .unwrap_or_else(|reason| Err(Failure(reason)))
                 .map_err(|Failure(reason)| damaged(reason))?;
@@ -259,7 +265,7 @@ fn reconcile_journal(files: &dyn Files, opened: &mut Opened) -> Result<Option<Jo
             Ok(Journal::resume(file, &scan).ok())
         }
         _ if scan.version.number > opened.version.number => Err(damaged(format!(
-            "it is older than its journal, which has {} more batches of changes; repair the file to get the newer names, or move the journal away to keep the older ones",
+            "it is older than its journal, which has {} more batches of changes; repair the file to get the newer names, or move the journal to another folder to keep the older names",
             scan.version.number - opened.version.number
         ))),
         _ => {
@@ -271,30 +277,30 @@ fn reconcile_journal(files: &dyn Files, opened: &mut Opened) -> Result<Option<Jo
     }
 }
 
-/// Returns whether the operating system reported the error. Otherwise the contents of the file are invalid.
+/// Returns whether an error comes from the operating system. If not, the contents of the file are invalid.
 fn is_system_error(error: &io::Error) -> bool {
     !matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
 }
 
 thread_local! {
-    /// True while [`guarded`] runs on this thread.
-    static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
+    /// True while [`catch_panic`] runs on this thread.
+    static CATCHES_PANIC: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns a panic, which the database has for some kinds of damage, as an error, without printing it.
-fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, String> {
+/// Calls `f`, and returns the message of a panic, without printing it. Damage may make the database panic.
+fn catch_panic<T>(f: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let previous_hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            if !IS_GUARDED.get() {
+            if !CATCHES_PANIC.get() {
                 previous_hook(info);
             }
         }));
     });
-    let was_guarded = IS_GUARDED.replace(true);
+    let caught_before = CATCHES_PANIC.replace(true);
     let result = catch_unwind(AssertUnwindSafe(f));
-    IS_GUARDED.set(was_guarded);
+    CATCHES_PANIC.set(caught_before);
     result.map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
@@ -302,7 +308,7 @@ fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-/// The description of an error of a file. It replaces the many large error types of the database.
+/// The description of an error. It replaces the many large error types of the database.
 struct Failure(String);
 
 impl<E: std::error::Error> From<E> for Failure {
@@ -312,7 +318,7 @@ impl<E: std::error::Error> From<E> for Failure {
 }
 
 enum LoadError {
-    /// The file has this unsupported format.
+    /// The file has this format, which is not supported.
     Format(u64),
     Damaged(String),
 }
@@ -323,7 +329,7 @@ impl<E: std::error::Error> From<E> for LoadError {
     }
 }
 
-/// Reads the contents of a file, and verifies them.
+/// Reads and verifies the contents of the database.
 fn load(db: &Database) -> Result<(Index, Version), LoadError> {
     let txn = db.begin_read()?;
     let meta = txn.open_table(META)?;
@@ -331,7 +337,7 @@ fn load(db: &Database) -> Result<(Index, Version), LoadError> {
     let counts = Counts::read(&meta)?.ok_or_else(|| {
         LoadError::Damaged(format!("the table `{}` lacks the numbers of contexts and bindings", META.name()))
     })?;
-    if !matches!(counts.format, tables::FORMAT | tables::UNVERSIONED) {
+    if !matches!(counts.format, tables::FORMAT | tables::UNVERSIONED_FORMAT) {
         return Err(LoadError::Format(counts.format));
     }
     let index = Index::default();
@@ -340,7 +346,7 @@ fn load(db: &Database) -> Result<(Index, Version), LoadError> {
         let (id, sum) = entry?;
         let id = id.value();
         if tables::context_checksum(id) != sum.value() || id >= counts.next_context {
-            return Err(LoadError::Damaged(format!("the entry of context {id}")));
+            return Err(LoadError::Damaged(format!("the entry of context {id} is invalid")));
         }
         index.add_context(ContextId(id));
         contexts += 1;
@@ -348,8 +354,12 @@ fn load(db: &Database) -> Result<(Index, Version), LoadError> {
     for entry in txn.open_table(BINDINGS)?.iter()? {
         let (id, record) = entry?;
         let (context, text) = id.value();
-        let damaged =
-            || LoadError::Damaged(format!("the binding `{}` of context {context}", text.escape_debug()));
+        let damaged = || {
+            LoadError::Damaged(format!(
+                "the binding `{}` of context {context} is invalid",
+                text.escape_debug()
+            ))
+        };
         let key = Key::from_text(text).ok_or_else(damaged)?;
         let target = decode_record(context, text, record.value()).ok_or_else(damaged)?;
         index.bind(ContextId(context), key, StoredBinding::new(target));
@@ -369,7 +379,7 @@ impl Store for DiskStore {
     }
 
     async fn has_context(&self, context: ContextId) -> Result<bool, StoreError> {
-        Ok(self.shared.index.has(context))
+        Ok(self.shared.index.has_context(context))
     }
 
     async fn page(
@@ -378,7 +388,7 @@ impl Store for DiskStore {
         after: Option<&Key>,
         limit: PageLimit,
     ) -> Result<Option<Page>, StoreError> {
-        if !self.shared.index.has(context) {
+        if !self.shared.index.has_context(context) {
             return Ok(None);
         }
         let read = || -> Result<Page, Failure> {
@@ -413,7 +423,7 @@ impl Store for DiskStore {
 
 impl Drop for DiskStore {
     fn drop(&mut self) {
-        // The writer ends when no further change can be sent.
+        // The writer ends when the sender of its queue is dropped.
         self.jobs = None;
         if let Some(writer) = self.writer.take() {
             let _ = writer.join();

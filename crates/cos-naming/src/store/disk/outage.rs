@@ -1,19 +1,20 @@
-//! Periods in which the disk accepts no writes.
+//! [`Outage`], a period in which the disk accepts no writes, and [`Health`], which describes it.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The time from the first failure to the next attempt. It doubles with each further failure.
+/// The time from the first failure to the next attempt. It is doubled after each further failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// The maximum time to the next attempt, unless attempts take so long that [`MIN_PAUSE_RATIO`] applies.
+/// The maximum time from a failure to the next attempt, unless [`MIN_PAUSE_RATIO`] requires more.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
-/// The minimum ratio of a pause to the duration of the attempt before it. An attempt may read the whole file.
+/// The pause after an attempt is at least the duration of the attempt, multiplied by this number. An attempt
+/// may take long, because it may read the whole file.
 const MIN_PAUSE_RATIO: u32 = 10;
 
-/// A period in which changes are refused because the disk failed.
+/// A period in which changes are rejected because the disk failed.
 #[derive(Debug)]
 pub(super) struct Outage {
     last_error: String,
@@ -28,7 +29,7 @@ impl Outage {
         Self { last_error: error, start: now, next_attempt: now + FIRST_PAUSE, pause: FIRST_PAUSE }
     }
 
-    /// Continues the outage after another failed attempt.
+    /// Continues the outage after a failed attempt that took `attempt_time`.
     pub(super) fn after_failed_attempt(self, error: String, attempt_time: Duration) -> Self {
         let pause = (self.pause * 2).min(MAX_PAUSE).max(attempt_time * MIN_PAUSE_RATIO);
         Self { last_error: error, next_attempt: Instant::now() + pause, pause, ..self }
@@ -56,7 +57,7 @@ impl Outage {
 pub(super) struct Health(Mutex<Option<String>>);
 
 impl Health {
-    /// Returns the description of a failure.
+    /// Returns the description of a failure to write the file `path`.
     pub(super) fn describe(path: &Path, reason: &str) -> String {
         format!("names cannot be stored in {}: {reason}", path.display())
     }

@@ -1,4 +1,4 @@
-//! Recreating a damaged file from its journal, and from the readable parts of the file.
+//! Recreates a damaged file from its journal and from the readable parts of the file.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -14,9 +14,9 @@ use super::journal::Contents;
 use super::tables::{
     self, BINDINGS, CONTEXTS, Counts, META, Version, context_checksum, decode_record, encode_record,
 };
-use super::{Failure, guarded, load};
+use super::{Failure, catch_panic, load};
 
-/// The stack size of the thread that reads a damaged file. The database reads nested pages by recursion.
+/// The stack size, in bytes, of the thread that reads a damaged file. The database reads pages recursively.
 const STACK_BYTES: usize = 64 * 1024 * 1024;
 
 /// The maximum number of reads of a damaged file is `BASE_READS`, plus `READS_PER_PAGE` for each page.
@@ -31,11 +31,11 @@ pub struct RepairSummary {
     pub contexts: u64,
     /// The number of bindings in the new file.
     pub bindings: u64,
-    /// The number of bindings of the old file that are not in the new one. `None` if it is unknown.
+    /// The number of bindings of the old file that are not in the new one. `None` if it is not known.
     pub lost_bindings: Option<u64>,
-    /// True if all names come from the journal, false if some or all come from the old file.
+    /// True if all names come from the journal. False if some or all names come from the old file.
     pub from_journal: bool,
-    /// The path of the copy of the old file.
+    /// The path to which the old file was moved, if it existed.
     pub damaged_file: PathBuf,
 }
 
@@ -51,10 +51,10 @@ pub enum RepairError {
     },
     /// Neither the file nor its journal can be read.
     #[error("neither {} nor its journal can be read: {reason}", path.display())]
-    Nothing {
+    Unreadable {
         /// The file.
         path: PathBuf,
-        /// The damage.
+        /// Why the file cannot be read.
         reason: String,
     },
     /// The operating system reported an error.
@@ -67,7 +67,7 @@ pub enum RepairError {
     },
     /// The database reported an error while the new file was written.
     #[error("cannot write {}: {reason}", path.display())]
-    New {
+    NewFile {
         /// The new file.
         path: PathBuf,
         /// The error.
@@ -81,7 +81,7 @@ pub(super) fn repair(path: &Path) -> Result<RepairSummary, RepairError> {
         move |source| RepairError::Io { path, source }
     };
     let files = DiskFiles::new(path);
-    // Locks the file, because a running store would continue to use the old file.
+    // Lock the file, because a running store would continue to use the old file.
     let file = match OpenOptions::new().read(true).write(true).open(path) {
         Ok(file) => Some(FileBackend::new(file).map_err(|error| match error {
             DatabaseError::DatabaseAlreadyOpen => RepairError::InUse { path: path.to_owned() },
@@ -106,12 +106,14 @@ pub(super) fn repair(path: &Path) -> Result<RepairSummary, RepairError> {
         _ => {}
     }
     let written = write(&new_file, &data);
-    let counts = written.map_err(|Failure(reason)| RepairError::New { path: new_file.clone(), reason })?;
+    let counts =
+        written.map_err(|Failure(reason)| RepairError::NewFile { path: new_file.clone(), reason })?;
     let damaged_file = with_suffix(path, ".damaged");
     if file.is_some() {
         link_or_copy(path, &damaged_file).map_err(io_error(&damaged_file))?;
     }
-    // The file must exist at every moment. Otherwise a store that starts now would create an empty one.
+    // The new file must replace the old one atomically. If the file did not exist for a moment, a store that
+    // is opened in this moment would create an empty one.
     fs::rename(&new_file, path).map_err(io_error(path))?;
     sync_directory(path).map_err(io_error(path))?;
     let lost_bindings = match data.is_complete {
@@ -132,7 +134,8 @@ fn link_or_copy(path: &Path, second: &Path) -> io::Result<()> {
     fs::hard_link(path, second).or_else(|_| fs::copy(path, second).map(drop))
 }
 
-/// Selects the data of the file, the journal, or both. Also returns whether all data is from the journal.
+/// Selects the data of the file (`read`), the journal, or both. Also returns whether only the journal is
+/// used.
 fn choose_source(
     path: &Path,
     read: Result<Contents, String>,
@@ -140,11 +143,10 @@ fn choose_source(
 ) -> Result<(Contents, bool), RepairError> {
     let has_journal = journal.is_complete || !journal.contexts.is_empty();
     let (mut data, from_journal) = match read {
-        Err(reason) if !has_journal => return Err(RepairError::Nothing { path: path.to_owned(), reason }),
+        Err(reason) if !has_journal => return Err(RepairError::Unreadable { path: path.to_owned(), reason }),
         Err(_) => (journal, true),
         Ok(file) if file.is_complete && file.version.number >= journal.version.number => (file, false),
-        // If the version of the file cannot be read, it counts as 0. The journal has all acknowledged
-        // changes.
+        // If the version of the file cannot be read, it is 0. The journal has all acknowledged changes.
         Ok(file) if journal.is_complete && file.version.number <= journal.version.number => (journal, true),
         Ok(file) if !has_journal => (file, false),
         Ok(file) => (merge(file, journal), false),
@@ -153,16 +155,16 @@ fn choose_source(
     Ok((data, from_journal))
 }
 
-/// Merges the data of both files. If an entry is in both, that of the newer version is used.
+/// Merges the data of the file and the journal. If both have an entry, the newer version's is used.
 fn merge(file: Contents, journal: Contents) -> Contents {
     let (newer, older) =
         if file.version.number >= journal.version.number { (file, journal) } else { (journal, file) };
     let Contents { mut contexts, mut bindings, .. } = older;
     contexts.extend(newer.contexts);
     bindings.extend(newer.bindings);
-    // The new version matches neither file, so the next start of a store replaces the journal.
-    let Version { number, chain } = newer.version;
-    let version = Version { number: number.saturating_add(1), chain: !chain };
+    // This version matches neither file, so the journal is replaced when the store is opened.
+    let Version { number, chain_checksum } = newer.version;
+    let version = Version { number: number.saturating_add(1), chain_checksum: !chain_checksum };
     Contents { contexts, bindings, counts: newer.counts, version, is_complete: false }
 }
 
@@ -170,16 +172,16 @@ fn merge(file: Contents, journal: Contents) -> Contents {
 fn read_in_thread(file: &Arc<dyn StorageBackend>) -> io::Result<Result<Contents, String>> {
     let file = Arc::clone(file);
     let thread = std::thread::Builder::new().name("names-repair".to_owned()).stack_size(STACK_BYTES);
-    let thread = thread.spawn(move || guarded(|| read(&file)).and_then(|read| read))?;
+    let thread = thread.spawn(move || catch_panic(|| read(&file)).and_then(|read| read))?;
     Ok(thread.join().unwrap_or_else(|_| Err("the database panicked because of damaged pages".to_owned())))
 }
 
-/// Reads a file, each table from both ends up to the damage. The file is not changed.
+/// Reads the tables of a file without changing it. Reads each table from both ends up to the damaged entries.
 fn read(file: &Arc<dyn StorageBackend>) -> Result<Contents, String> {
     let mut data = Contents::default();
     let pages = file.len().map_err(|error| error.to_string())? / 4096;
     let max_reads = BASE_READS + READS_PER_PAGE * pages;
-    data.is_complete = guarded(|| {
+    data.is_complete = catch_panic(|| {
         let mut db = open_overlay(Arc::clone(file), Some(max_reads)).map_err(drop)?;
         let is_valid = db.check_integrity().map_err(drop)? && load(&db).is_ok();
         Ok::<_, ()>(is_valid)
@@ -187,15 +189,15 @@ fn read(file: &Arc<dyn StorageBackend>) -> Result<Contents, String> {
     .is_ok_and(|is_valid| is_valid == Ok(true));
     let db = open_overlay(Arc::clone(file), Some(max_reads)).map_err(|error| error.to_string())?;
     let txn = db.begin_read().map_err(|error| error.to_string())?;
-    // After a failure, the other tables and the other end of the table may still be readable.
-    let _ = guarded(|| {
+    // After a failed read, the other tables and the other end of the table may still be readable.
+    let _ = catch_panic(|| {
         if let Ok(table) = txn.open_table(META) {
             data.version = Version::read(&table).unwrap_or_default();
             data.counts = Counts::read(&table).ok().flatten();
         }
     });
     for backwards in [false, true] {
-        let _ = guarded(|| {
+        let _ = catch_panic(|| {
             let Ok(table) = txn.open_table(CONTEXTS) else { return };
             let Ok(mut range) = table.iter() else { return };
             while let Some(Ok(entry)) = if backwards { range.next_back() } else { range.next() } {
@@ -205,7 +207,7 @@ fn read(file: &Arc<dyn StorageBackend>) -> Result<Contents, String> {
                 }
             }
         });
-        let _ = guarded(|| {
+        let _ = catch_panic(|| {
             let Ok(table) = txn.open_table(BINDINGS) else { return };
             let Ok(mut range) = table.iter() else { return };
             while let Some(Ok((id, record))) = if backwards { range.next_back() } else { range.next() } {
@@ -221,7 +223,8 @@ fn read(file: &Arc<dyn StorageBackend>) -> Result<Contents, String> {
 }
 
 impl Contents {
-    /// Adds the root context and contexts that have bindings or, if some are missing, are bound to a name.
+    /// Adds the root context and all contexts that have bindings. If contexts are still missing according to
+    /// the counts, also adds all contexts to which a name is bound.
     fn add_missing_contexts(&mut self) {
         let has_all = self.counts.is_some_and(|counts| counts.contexts == self.contexts.len() as u64);
         self.contexts.insert(ContextId::ROOT.0);

@@ -1,4 +1,4 @@
-//! The tables of a file and the encoding of their entries.
+//! The tables of the database, and the encoding of their entries.
 
 use std::ops::Bound;
 
@@ -9,20 +9,20 @@ use super::super::record::checksum;
 use super::super::{ContextId, Target};
 use super::Failure;
 
-/// The format in [`META`]. It must be changed whenever the tables change in a way that this code cannot read.
+/// The format, as stored in [`META`]. It must be increased whenever this code cannot read the new tables.
 pub(super) const FORMAT: u64 = 2;
 
-/// The previous format, without [`Version`]. The first change converts it to the current one.
-pub(super) const UNVERSIONED: u64 = 1;
+/// The previous format, which has no [`Version`]. The first change converts a file to [`FORMAT`].
+pub(super) const UNVERSIONED_FORMAT: u64 = 1;
 
-/// Numbers by name: the fields of [`Counts`] and [`Version`].
+/// Numbers, by their names: the fields of [`Counts`] and [`Version`].
 pub(super) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
-/// For each context, by its number, the checksum of the number.
+/// The checksum of each context's number, by that number.
 pub(super) const CONTEXTS: TableDefinition<'_, u64, u32> = TableDefinition::new("contexts");
 /// Bindings by context and [`Key`](super::Key), each encoded by [`encode_record`].
 pub(super) const BINDINGS: TableDefinition<'_, (u64, &str), &[u8]> = TableDefinition::new("bindings");
 
-/// The numbers of entries. When a file is read, they are compared with the actual numbers.
+/// The format of the tables, and their numbers of entries, which are compared with the actual numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) format: u64,
@@ -55,23 +55,24 @@ impl Counts {
     }
 }
 
-/// The version of a store, by which the database and the journal are compared.
+/// The version of a store. A database and a journal of the same version have the same contents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Version {
+    /// The number of batches of changes so far.
     pub(super) number: u64,
-    /// A checksum of all batches so far.
-    pub(super) chain: u64,
+    /// A checksum of all batches of changes so far.
+    pub(super) chain_checksum: u64,
 }
 
 impl Version {
     pub(super) fn read(table: &impl ReadableTable<&'static str, u64>) -> Result<Self, redb::StorageError> {
         let number = |name| Ok::<_, redb::StorageError>(table.get(name)?.map_or(0, |number| number.value()));
-        Ok(Self { number: number("number")?, chain: number("chain")? })
+        Ok(Self { number: number("number")?, chain_checksum: number("chain")? })
     }
 
     pub(super) fn write(self, table: &mut Table<'_, &'static str, u64>) -> Result<(), redb::StorageError> {
         table.insert("number", self.number)?;
-        table.insert("chain", self.chain)?;
+        table.insert("chain", self.chain_checksum)?;
         Ok(())
     }
 }
@@ -92,7 +93,7 @@ pub(super) fn create(db: &Database) -> Result<(), Failure> {
 
 type BindingBound<'a> = Bound<(u64, &'a str)>;
 
-/// Returns the range of the bindings of a context, all or those after a key.
+/// Returns the range of a context's bindings in [`BINDINGS`]: all of them, or those after a key.
 pub(super) fn bindings_after(context: ContextId, key: Option<&str>) -> (BindingBound<'_>, BindingBound<'_>) {
     let start = match key {
         Some(key) => Bound::Excluded((context.0, key)),
@@ -101,7 +102,8 @@ pub(super) fn bindings_after(context: ContextId, key: Option<&str>) -> (BindingB
     (start, Bound::Excluded((context.0.saturating_add(1), "")))
 }
 
-/// Encodes a target after a checksum of it and its name, because the database does not verify data.
+/// Encodes a binding: a checksum of the context, the name and the target, then the target. The checksum is
+/// needed because the database does not verify the data that it reads.
 pub(super) fn encode_record(context: u64, key: &str, target: &Target) -> Vec<u8> {
     let target = target.encode();
     let mut record = checksum(context, key, &target).to_be_bytes().to_vec();
@@ -109,14 +111,15 @@ pub(super) fn encode_record(context: u64, key: &str, target: &Target) -> Vec<u8>
     record
 }
 
-/// Decodes the result of [`encode_record`]. Returns `None` if it is damaged.
+/// Decodes the target from the result of [`encode_record`]. Returns `None` if the record is damaged.
 pub(super) fn decode_record(context: u64, key: &str, record: &[u8]) -> Option<Target> {
     let (sum, target) = record.split_first_chunk()?;
     (u32::from_be_bytes(*sum) == checksum(context, key, target)).then(|| Target::decode(target))?
 }
 
-/// Returns the binding type of a record without decoding all of it.
+/// Returns the binding type of a record without decoding the target.
 pub(super) fn binding_type_of(record: &[u8]) -> BindingType {
+    // The kind of the target, after the checksum: see `Target::encode`.
     match record.get(4) {
         Some(1 | 2) => BindingType::Ncontext,
         _ => BindingType::Nobject,

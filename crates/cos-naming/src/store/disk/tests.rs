@@ -46,7 +46,7 @@ async fn all_bindings(store: &DiskStore, contexts: u64) -> Vec<(u64, Key, Target
     all
 }
 
-/// Creates a store with all kinds of bindings, and with changed and removed ones.
+/// Creates a store with bindings of all kinds. Some bindings and contexts are changed or removed again.
 async fn create_filled_store(path: &Path) -> DiskStore {
     let store = DiskStore::open(path).unwrap();
     let mut context = ContextId::ROOT;
@@ -71,7 +71,7 @@ async fn create_filled_store(path: &Path) -> DiskStore {
     store
 }
 
-/// The number of contexts that [`create_filled_store`] has used, including the root context.
+/// The number of contexts that [`create_filled_store`] creates, including a destroyed one.
 const CONTEXTS: u64 = 5;
 
 #[tokio::test]
@@ -85,8 +85,8 @@ async fn repair_restores_every_name_whichever_bit_is_flipped() {
     let (file, journal) = (fs::read(&path).unwrap(), fs::read(with_suffix(&path, ".journal")).unwrap());
     let is_used = |number: &usize| file[number * 4096..].iter().take(4096).any(|byte| *byte != 0);
     let (used, unused): (Vec<_>, Vec<_>) = (0..file.len() / 4096).partition(is_used);
-    // Two bits of each used page, at offsets that vary with the page. In unused pages, one bit of each of 64
-    // pages at the same time.
+    // Flip two bits of each used page, one after the other, at offsets that vary with the page. In unused
+    // pages, flip one bit in each of 64 pages at the same time.
     let offsets = [3, 9, 130, 700, 2050, 4095];
     let single_flips = used
         .iter()
@@ -179,7 +179,7 @@ async fn a_batch_that_is_only_in_the_journal_is_applied_when_the_file_is_opened(
     let store = DiskStore::open(&path).unwrap();
     store.change(bind(ContextId::ROOT, "the last one")).await.unwrap();
     drop(store);
-    // The state after the process is killed between the writes to the two files.
+    // Create the state that results if the process is killed between the writes to the two files.
     let newer = fs::read(&path).unwrap();
     fs::write(&path, &older).unwrap();
     let store = DiskStore::open(&path).unwrap();
@@ -303,7 +303,7 @@ impl Seek for FaultyJournal {
 
 impl Write for FaultyJournal {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        // Writes a part of longer data, like a disk that becomes full.
+        // Write a part of longer data, like a disk that becomes full.
         match FullDisk::check(&self.1.journal) {
             Err(error) if data.len() < 10 => Err(error),
             Err(_) => self.0.write(&data[..data.len() / 2]),

@@ -1,4 +1,4 @@
-//! The thread that makes changes, all pending ones in one transaction.
+//! [`Writer`], the thread that makes changes. It makes all pending changes in one transaction.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -12,15 +12,15 @@ use super::files::Files;
 use super::journal::{Effect, Journal};
 use super::outage::{Health, Outage};
 use super::tables::Version;
-use super::{Failure, Opened, Shared, guarded};
+use super::{Failure, Opened, Shared, catch_panic};
 
-/// The maximum number of changes in one transaction. It limits how long the first of them waits.
+/// The maximum number of changes in one transaction. It limits how long the first of these changes waits.
 const MAX_BATCH_CHANGES: usize = 10_000;
 
 /// The maximum number of bytes of names and references in one transaction, unless it is a single change.
 const MAX_BATCH_BYTES: usize = 64 * 1024 * 1024;
 
-/// The writer waits for more changes for the duration of the last transaction divided by this number.
+/// The writer waits for further changes for the duration of the last transaction, divided by this number.
 const GATHER_DIVISOR: u32 = 4;
 
 pub(super) struct Job {
@@ -28,12 +28,19 @@ pub(super) struct Job {
     pub(super) reply: oneshot::Sender<Result<Option<ContextId>, ChangeError>>,
 }
 
-/// The results of a batch of changes, and their effects.
-pub(super) type BatchResults = (Vec<Result<Option<ContextId>, Refusal>>, Vec<Effect>);
+/// The result of each change of a batch, in their order.
+pub(super) type ChangeResults = Vec<Result<Option<ContextId>, Refusal>>;
+
+/// The result of a batch of changes.
+pub(super) struct BatchResults {
+    pub(super) results: ChangeResults,
+    /// The effects of all changes together.
+    pub(super) effects: Vec<Effect>,
+}
 
 struct BatchFailure {
     reason: String,
-    /// True if the changes may be on disk all the same.
+    /// True if the changes may have been made in spite of the failure.
     may_be_made: bool,
 }
 
@@ -43,11 +50,11 @@ impl BatchFailure {
     }
 }
 
-/// The state of the writer thread, which makes changes and reopens the files after a disk failure.
+/// The state of the thread that makes changes, and that reopens the database after a disk failure.
 pub(super) struct Writer {
     pub(super) files: Arc<dyn Files>,
     pub(super) shared: Arc<Shared>,
-    /// `None` if the journal must be written again.
+    /// `None` if the whole journal must be written again.
     pub(super) journal: Option<Journal>,
     /// The version of the store after the last batch.
     pub(super) version: Version,
@@ -57,7 +64,7 @@ pub(super) struct Writer {
 impl Writer {
     /// Makes changes until the store is dropped.
     pub(super) fn run(mut self, queue: &Receiver<Job>) {
-        // The expected number of changes is that of the last batch, plus those received while it was written.
+        // The number of changes in the last batch, plus those that were received while it was written.
         let (mut expected, mut last_duration) = (1, Duration::ZERO);
         let mut batch: Vec<Job> = Vec::new();
         loop {
@@ -69,8 +76,8 @@ impl Writer {
                 }
             }
             // A caller whose change was just made may be about to send the next one. Without this short wait,
-            // callers would split into two groups whose transactions alternate, and each change would wait
-            // for two disk synchronizations.
+            // the transactions of two groups of callers would alternate, and each change would wait for two
+            // of them.
             let deadline = Instant::now() + last_duration / GATHER_DIVISOR;
             let mut bytes: usize = batch.iter().map(|job| job.change.byte_size()).sum();
             while batch.len() < MAX_BATCH_CHANGES && bytes < MAX_BATCH_BYTES {
@@ -86,7 +93,7 @@ impl Writer {
             let (changes, replies): (Vec<_>, Vec<_>) =
                 batch.drain(..).map(|job| (job.change, job.reply)).unzip();
             let start = Instant::now();
-            let result = self.make(changes);
+            let result = self.make_changes(changes);
             last_duration = start.elapsed();
             let mut received_bytes = 0;
             while received_bytes < MAX_BATCH_BYTES && batch.len() < MAX_BATCH_CHANGES {
@@ -96,7 +103,7 @@ impl Writer {
             }
             expected = replies.len() + batch.len();
             match result {
-                Ok((results, _)) => {
+                Ok(results) => {
                     for (reply, result) in replies.into_iter().zip(results) {
                         // Fails if the future of the caller was dropped.
                         let _ = reply.send(result.map_err(ChangeError::Refused));
@@ -117,7 +124,7 @@ impl Writer {
         }
     }
 
-    /// Waits for a change. Returns `None` after an attempt or a synchronization that was due first.
+    /// Waits for a change. Returns `None` after an attempt to write or a synchronization that was due first.
     fn wait(&mut self, queue: &Receiver<Job>) -> Result<Option<Job>, RecvTimeoutError> {
         let sync_time = self.journal.as_ref().and_then(Journal::sync_time);
         let due = match (self.outage.as_ref().map(Outage::next_attempt), sync_time) {
@@ -131,7 +138,7 @@ impl Writer {
             Ok(job) => Ok(Some(job)),
             Err(RecvTimeoutError::Timeout) => {
                 if self.outage.as_ref().is_some_and(Outage::is_due) {
-                    // The result is logged and visible in the health.
+                    // The result is logged and stored in `Health`.
                     let _ = self.attempt(Vec::new());
                 }
                 self.sync_if_due();
@@ -147,13 +154,13 @@ impl Writer {
             && let Err(error) = journal.sync()
         {
             tracing::error!(%error, path = %self.files.path().display(), "cannot synchronize the journal of the names; writing it again");
-            // It is unknown which part of the journal is on disk.
+            // It is not known which part of the journal is on disk.
             self.journal = None;
         }
     }
 
     /// Makes changes. During an outage, fails unless the next attempt is due.
-    fn make(&mut self, changes: Vec<Change>) -> Result<BatchResults, StoreError> {
+    fn make_changes(&mut self, changes: Vec<Change>) -> Result<ChangeResults, StoreError> {
         match &self.outage {
             Some(outage) if !outage.is_due() => {
                 Err(StoreError::NotWritten { reason: outage.last_error().into() })
@@ -163,10 +170,10 @@ impl Writer {
     }
 
     /// Makes changes, and starts or ends an outage. Without changes, tests whether the disk accepts writes.
-    fn attempt(&mut self, changes: Vec<Change>) -> Result<BatchResults, StoreError> {
+    fn attempt(&mut self, changes: Vec<Change>) -> Result<ChangeResults, StoreError> {
         let start = Instant::now();
         // A damaged page may make the database panic.
-        let result = guarded(|| self.write(changes));
+        let result = catch_panic(|| self.write_batch(changes));
         let result = result.unwrap_or_else(|reason| {
             self.close();
             Err(BatchFailure { reason, may_be_made: true })
@@ -188,7 +195,7 @@ impl Writer {
                         tracing::error!(
                             error = %reason,
                             path = %path.display(),
-                            "names cannot be stored: changes are refused until the disk accepts writes again"
+                            "names cannot be stored: changes are rejected until the disk accepts writes again"
                         );
                         Outage::new(reason.clone())
                     }
@@ -202,7 +209,8 @@ impl Writer {
         }
     }
 
-    fn write(&mut self, changes: Vec<Change>) -> Result<BatchResults, BatchFailure> {
+    /// Makes changes in the journal, the database and the index. If the database fails, reopens it.
+    fn write_batch(&mut self, changes: Vec<Change>) -> Result<ChangeResults, BatchFailure> {
         if self.shared.database.is_empty() {
             self.reopen().map_err(BatchFailure::not_made)?;
         }
@@ -219,24 +227,24 @@ impl Writer {
         let committed = changes::commit(db, journal, self.version, changes, always_writes);
         drop(database);
         let (stage, reason) = match committed {
-            Ok(((results, effects), version)) => {
+            Ok((BatchResults { results, effects }, version)) => {
                 self.version = version;
                 effects.into_iter().for_each(|effect| effect.apply_to(&self.shared.index));
-                return Ok((results, Vec::new()));
+                return Ok(results);
             }
             Err(failure) => failure,
         };
-        if let FailedStage::Journal { is_lost } = stage {
-            if is_lost {
+        if let FailedStage::Journal { is_unusable } = stage {
+            if is_unusable {
                 self.journal = None;
             }
             return Err(BatchFailure { reason, may_be_made: false });
         }
-        // After a disk error the database must be reopened. Only the file shows whether it has the changes.
+        // After a failure, the database must be reopened. Its version then shows whether it has the changes.
         self.close();
         let reopened = self.reopen();
         match (stage, reopened) {
-            (FailedStage::Commit(results, version), Ok(())) if self.version == version => Ok(results),
+            (FailedStage::Commit(batch, version), Ok(())) if self.version == version => Ok(batch.results),
             (FailedStage::Commit(..), Err(_)) => Err(BatchFailure { reason, may_be_made: true }),
             _ => Err(BatchFailure { reason, may_be_made: false }),
         }
@@ -244,8 +252,8 @@ impl Writer {
 
     fn close(&self) {
         let db = self.shared.database.write().take();
-        // Closing may write to the file, and therefore panic.
-        let _ = guarded(|| drop(db));
+        // Closing may write to the file, and may panic if that fails.
+        let _ = catch_panic(|| drop(db));
     }
 
     fn reopen(&mut self) -> Result<(), Failure> {
@@ -254,7 +262,7 @@ impl Writer {
         let Opened { db, index, version } = opened;
         let differences = self.shared.index.replace_contents(&index);
         if differences > 0 {
-            // Changes with an unknown outcome, which were reported as failed, are on disk.
+            // Changes were reported as failed because their outcome was not known, but they are on disk.
             tracing::warn!(path = %self.files.path().display(), differences, "the file contains changes that were not acknowledged");
         }
         self.version = version;
@@ -272,7 +280,7 @@ impl Writer {
         let Some(journal) = self.journal.as_mut().filter(|journal| journal.is_too_long()) else { return };
         let database = self.shared.database.read();
         let Some(db) = database.as_ref() else { return };
-        match guarded(|| Journal::rewrite(&*self.files, db)) {
+        match catch_panic(|| Journal::rewrite(&*self.files, db)) {
             Ok(Ok(rewritten)) => *journal = rewritten,
             Ok(Err(Failure(error))) | Err(error) => {
                 tracing::warn!(%error, path = %self.files.path().display(), "cannot shorten the journal of the names");

@@ -1,5 +1,7 @@
-//! The messages of etcd's JSON gateway (etcd 3.4 and later). Keys and values are in Base64, and 64-bit
-//! numbers are texts. Fields that are zero or empty are omitted.
+//! The messages of the JSON gateway of etcd (3.4 and later). The names of types and fields are etcd's.
+//!
+//! Keys and values are in Base64, and 64-bit numbers are texts. etcd omits fields that are zero or empty.
+//! Requests omit optional fields that are not set.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -30,7 +32,7 @@ impl<'de> Deserialize<'de> for Base64Bytes {
     }
 }
 
-/// A 64-bit integer, as text.
+/// A 64-bit integer that JSON represents as text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TextI64(pub(super) i64);
 
@@ -104,8 +106,8 @@ impl Compare {
         Self { create_revision: Some(TextI64(0)), ..Self::new("EQUAL", "CREATE", key) }
     }
 
-    /// No key with the prefix exists.
-    pub(super) fn none_below(prefix: &str) -> Self {
+    /// No key with this prefix exists. The prefix must end with a slash.
+    pub(super) fn none_with_prefix(prefix: &str) -> Self {
         Self { range_end: end_of_prefix(prefix), ..Self::missing(prefix.to_owned()) }
     }
 
@@ -115,7 +117,7 @@ impl Compare {
     }
 }
 
-/// Returns the least key that is greater than every key with this prefix, which must end with a slash.
+/// Returns the least key that is greater than every key with this prefix. The prefix must end with a slash.
 pub(super) fn end_of_prefix(prefix: &str) -> Base64Bytes {
     let mut bytes = prefix.as_bytes().to_vec();
     if let Some(last) = bytes.last_mut() {
@@ -230,6 +232,7 @@ pub(super) struct Event {
 
 #[derive(Debug, Serialize)]
 pub(super) struct GrantRequest {
+    /// In seconds.
     #[serde(rename = "TTL")]
     pub(super) ttl: TextI64,
 }
@@ -240,13 +243,13 @@ pub(super) struct KeepAliveRequest {
     pub(super) id: TextI64,
 }
 
-/// The response to [`GrantRequest`]. The response to [`KeepAliveRequest`] contains it as `result`. `ttl` is 0
-/// after expiry.
+/// The response to [`GrantRequest`]. The response to [`KeepAliveRequest`] contains it as `result`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Lease {
     #[serde(rename = "ID")]
     pub(super) id: TextI64,
+    /// The number of seconds until the lease expires, or 0 if it has expired.
     #[serde(rename = "TTL")]
     pub(super) ttl: TextI64,
 }
@@ -284,7 +287,7 @@ mod tests {
     #[test]
     fn transactions_are_serialized_in_the_form_that_etcd_expects() {
         let txn = TxnRequest {
-            compare: vec![Compare::none_below("a/"), Compare::last_changed("b".to_owned(), TextI64(7))],
+            compare: vec![Compare::none_with_prefix("a/"), Compare::last_changed("b".to_owned(), TextI64(7))],
             success: vec![Op::put("k".to_owned(), b"v".to_vec()), Op::delete("d".to_owned())],
             failure: vec![Op::get("k".to_owned())],
         };

@@ -1,4 +1,4 @@
-//! A copy of all names in etcd, updated by a watch, from which lookups are answered.
+//! [`Cache`], a copy of all names in etcd that a watch keeps up to date. Lookups use it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::convert::Infallible;
@@ -23,8 +23,9 @@ pub(super) struct Content {
 
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
-    /// `None` if the value is damaged.
+    /// `None` if the value in etcd is damaged.
     pub(super) binding: Option<Arc<StoredBinding>>,
+    /// The revision of etcd in which the binding was last written.
     pub(super) revision: TextI64,
     /// The lease on which the binding depends, or 0.
     pub(super) lease: TextI64,
@@ -91,7 +92,7 @@ impl Cache {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = content;
     }
 
-    /// Applies the events of one or several revisions atomically.
+    /// Applies the events of one or more revisions in one step: concurrent lookups find all or none of them.
     pub(super) fn apply(&self, keys: &Keys, events: &[Event]) {
         let mut content = self.0.write().unwrap_or_else(PoisonError::into_inner);
         for event in events {
@@ -115,7 +116,7 @@ impl Cache {
         self.read().bindings.get(&context)?.get(key).cloned()
     }
 
-    pub(super) fn has(&self, context: ContextId) -> bool {
+    pub(super) fn has_context(&self, context: ContextId) -> bool {
         self.read().contexts.contains(&context)
     }
 
@@ -131,7 +132,7 @@ impl Cache {
         let Some(bindings) = content.bindings.get(&context) else { return Some(Page::default()) };
         let start = after.map_or(Bound::Unbounded, Bound::Excluded);
         let all = bindings.range((start, Bound::Unbounded));
-        // Damaged bindings are listed too, so that they can be found and unbound.
+        // List damaged bindings too, so that they can be found and unbound.
         let binding_type = |entry: &Entry| entry.target().map_or(BindingType::Nobject, Target::binding_type);
         let all = all.map(|(key, entry)| Ok::<_, Infallible>((key.clone(), binding_type(entry))));
         let Ok(page) = Page::from_bindings(all, limit);
@@ -139,7 +140,7 @@ impl Cache {
     }
 }
 
-/// Returns whether both targets are the same object. Only then does a repeated `bind_for` renew the lease.
+/// Returns whether both targets are the same object, so that a repeated `bind_for` renews the lease.
 pub(super) fn is_same_object(one: &Target, other: &Target) -> bool {
     matches!((one, other), (Target::Object(one), Target::Object(other)) if one == other)
 }

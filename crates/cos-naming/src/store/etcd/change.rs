@@ -1,11 +1,11 @@
-//! Changes as transactions of etcd. A transaction is retried until the change is made exactly once.
+//! Makes changes by transactions of etcd. Failed requests are repeated, but each change is made only once.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 use zorb::CompletionStatus;
 
-use super::super::memory::{changed_group, may_bind, may_destroy};
+use super::super::memory::{changed_group, check_bind, check_destroy};
 use super::super::{MayReplace, Refusal};
 use super::api::{
     Base64Bytes, Compare, GrantRequest, KeepAliveRequest, KeepAliveResponse, Lease, Op, OpResponse,
@@ -16,8 +16,8 @@ use super::http::Failure;
 use super::keys::encode_value;
 use super::{Change, ChangeError, ContextId, Key, Shared, StoreError, Target, unavailable};
 
-/// The number of context numbers that a server reserves at a time. Unused ones are lost.
-const RESERVED_IDS: u64 = 1000;
+/// The number of context numbers that a server reserves at a time. Numbers that it does not use are lost.
+const RESERVED_ID_COUNT: u64 = 1000;
 
 impl Shared {
     pub(super) async fn change(&self, change: Change) -> Result<Option<ContextId>, ChangeError> {
@@ -54,15 +54,14 @@ impl Shared {
                 .ok_or_else(|| Failure::Refused(format!("the value of {key} in etcd is not a number")))?;
             let reserve = TxnRequest {
                 compare: vec![Compare::last_changed(key.clone(), kv.mod_revision)],
-                success: vec![Op::put(key, (first + RESERVED_IDS).to_string().into_bytes())],
+                success: vec![Op::put(key, (first + RESERVED_ID_COUNT).to_string().into_bytes())],
                 failure: Vec::new(),
             };
-            // If a request fails after etcd has executed it, these numbers stay unused, and the loop reserves
-            // others.
+            // If etcd executes the request but the response is lost, the loop reserves further numbers.
             let reserved: TxnResponse =
                 self.cluster.request_from_any("/v3/kv/txn", &reserve, deadline).await?;
             if reserved.succeeded {
-                *ids = first..first + RESERVED_IDS;
+                *ids = first..first + RESERVED_ID_COUNT;
             }
         }
     }
@@ -72,13 +71,14 @@ struct ChangeExecution<'s> {
     shared: &'s Shared,
     change: Change,
     deadline: Instant,
-    /// Written with the binding, so that a repeated request can recognize its own earlier effect.
+    /// Written with the binding, so that a repeated attempt finds out that the change has been made.
     change_id: u128,
     /// The revision of the cache when the change was requested.
     initial_revision: TextI64,
+    /// The context that the change creates, after its number has been reserved.
     new_context: Option<ContextId>,
     lease: Option<TextI64>,
-    /// True if a transaction was sent whose outcome is unknown.
+    /// True if a transaction was sent and its outcome is not known.
     may_be_made: bool,
 }
 
@@ -96,11 +96,13 @@ struct View {
 
 enum Step {
     Send(TxnRequest),
-    Done,
+    /// No transaction is needed, because the lease of the binding has been renewed.
+    AlreadyMade,
 }
 
 enum PlanError {
     Refused(Refusal),
+    /// The current binding in the view is damaged.
     Store(StoreError),
     Failure(Failure),
 }
@@ -124,7 +126,7 @@ impl From<Failure> for PlanError {
 }
 
 impl ChangeExecution<'_> {
-    /// Makes the change, first based on the cache. Only data read from etcd leads to a refusal.
+    /// Makes the change, first based on the cache. Refuses it only if the data in etcd does not allow it.
     async fn run(&mut self) -> Result<Option<ContextId>, ChangeError> {
         let mut view = self.cached_view();
         loop {
@@ -137,7 +139,7 @@ impl ChangeExecution<'_> {
             }
             let txn = match self.plan(&view).await {
                 Ok(Step::Send(txn)) => txn,
-                Ok(Step::Done) => return Ok(None),
+                Ok(Step::AlreadyMade) => return Ok(None),
                 Err(PlanError::Failure(failure)) => return Err(self.change_error(&failure)),
                 Err(_) if !view.is_from_etcd => {
                     view = self.read_view().await?;
@@ -145,15 +147,15 @@ impl ChangeExecution<'_> {
                 }
                 Err(PlanError::Refused(_)) if self.may_conflict_with_itself(&view) => {
                     let reason = "etcd did not report whether the change was made";
-                    return Err(self.change_error(&Failure::Unknown(reason.to_owned())));
+                    return Err(self.change_error(&Failure::MaybeExecuted(reason.to_owned())));
                 }
                 Err(PlanError::Refused(refusal)) => return Err(refusal.into()),
                 Err(PlanError::Store(error)) => return Err(error.into()),
             };
             match self.shared.cluster.request::<_, TxnResponse>("/v3/kv/txn", &txn).await {
                 Ok(response) if response.succeeded => {
-                    // The change must be in the cache before it is acknowledged. If waiting for this fails,
-                    // the change is still made.
+                    // The change must be in the cache before it is acknowledged. If the cache does not
+                    // receive it in time, the change has been made all the same.
                     let revision = response.header.revision.0;
                     if let Err(error) = self.shared.wait_for_revision(revision, self.deadline).await {
                         self.shared.set_unavailable(&error);
@@ -162,13 +164,13 @@ impl ChangeExecution<'_> {
                 }
                 Ok(response) => {
                     if Instant::now() > self.deadline {
-                        let reason = "other clients change the same name all the time";
+                        let reason = "other clients changed the same name during every attempt";
                         return Err(self.change_error(&Failure::NotSent(reason.to_owned())));
                     }
                     view = self.decode_view(response.responses);
                 }
                 Err(failure) => {
-                    self.may_be_made |= matches!(failure, Failure::Unknown(_));
+                    self.may_be_made |= matches!(failure, Failure::MaybeExecuted(_));
                     if !self.shared.cluster.prepare_retry(&failure, self.deadline).await {
                         return Err(self.change_error(&failure));
                     }
@@ -178,19 +180,22 @@ impl ChangeExecution<'_> {
     }
 
     fn change_error(&self, failure: &Failure) -> ChangeError {
-        let is_unknown = self.may_be_made || matches!(failure, Failure::Unknown(_));
+        let is_unknown = self.may_be_made || matches!(failure, Failure::MaybeExecuted(_));
         if let Failure::Refused(reason) = failure
             && !is_unknown
         {
             return StoreError::new(reason).into();
         }
-        if matches!(failure, Failure::NotSent(_) | Failure::Unknown(_)) && Instant::now() > self.deadline {
+        if matches!(failure, Failure::NotSent(_) | Failure::MaybeExecuted(_))
+            && Instant::now() > self.deadline
+        {
             self.shared.set_unavailable(failure);
         }
         unavailable(failure, if is_unknown { CompletionStatus::Maybe } else { CompletionStatus::No }).into()
     }
 
-    /// Returns the context and the name that the change modifies, if there are any.
+    /// Returns the context and the name that the change modifies. A change that creates a context without a
+    /// name modifies neither, and one that destroys a context modifies no name.
     fn modified_name(&self) -> Option<(ContextId, Option<&Key>)> {
         match &self.change {
             Change::NewContext => None,
@@ -207,10 +212,11 @@ impl ChangeExecution<'_> {
     fn cached_view(&self) -> View {
         let cache = &self.shared.cache;
         let Some((context, key)) = self.modified_name() else {
+            // A new context depends on no data, so this view is correct in etcd too.
             return View { context_exists: false, has_bindings: false, entry: None, is_from_etcd: true };
         };
         View {
-            context_exists: cache.has(context),
+            context_exists: cache.has_context(context),
             has_bindings: key.is_none() && cache.has_bindings(context),
             entry: key.and_then(|key| cache.entry(context, key)),
             is_from_etcd: false,
@@ -269,7 +275,7 @@ impl ChangeExecution<'_> {
         }
     }
 
-    /// Returns whether an earlier attempt may have made the change and thereby caused the conflict.
+    /// Returns whether the change may be refused only because an earlier attempt has made it.
     fn may_conflict_with_itself(&self, view: &View) -> bool {
         self.may_be_made
             && match (&self.change, &view.entry) {
@@ -279,7 +285,7 @@ impl ChangeExecution<'_> {
             }
     }
 
-    /// Returns the transaction that makes the change. Its conditions are that etcd has the data of the view.
+    /// Returns the transaction that makes the change, provided that etcd still has the data of the view.
     async fn plan(&mut self, view: &View) -> Result<Step, PlanError> {
         let shared = self.shared;
         let keys = &shared.keys;
@@ -290,8 +296,8 @@ impl ChangeExecution<'_> {
         };
         let context_exists = Compare::exists(keys.context(context));
         let Some(key) = key else {
-            may_destroy(context, view.context_exists.then_some(view.has_bindings))?;
-            let compare = vec![context_exists, Compare::none_below(&keys.bindings(context))];
+            check_destroy(context, view.context_exists.then_some(view.has_bindings))?;
+            let compare = vec![context_exists, Compare::none_with_prefix(&keys.bindings(context))];
             return Ok(self.transaction(compare, vec![Op::delete(keys.context(context))]));
         };
         if !view.context_exists {
@@ -310,7 +316,7 @@ impl ChangeExecution<'_> {
         let mut lease = TextI64(0);
         let target = match &self.change {
             Change::Bind { target, may_replace, .. } => {
-                may_bind(found, *may_replace)?;
+                check_bind(found, *may_replace)?;
                 target.clone()
             }
             Change::BindFor { target, time, .. } => {
@@ -321,14 +327,14 @@ impl ChangeExecution<'_> {
                         return Err(Refusal::AlreadyBound.into());
                     }
                     if self.keep_alive(current_lease, time).await? {
-                        return Ok(Step::Done);
+                        return Ok(Step::AlreadyMade);
                     }
                 }
                 lease = self.new_lease(time).await?;
                 target
             }
             Change::BindNewContext { .. } => {
-                may_bind(found, MayReplace::Nothing)?;
+                check_bind(found, MayReplace::Nothing)?;
                 let id = self.new_context_id().await?;
                 compare.push(Compare::missing(keys.context(id)));
                 success.push(Op::put(keys.context(id), Vec::new()));
@@ -341,13 +347,14 @@ impl ChangeExecution<'_> {
         Ok(self.transaction(compare, success))
     }
 
-    /// Returns a transaction. Like every change it also writes the key `stamp`.
+    /// Returns the step that sends a transaction. Adds the key that every change must write, and the reads of
+    /// the view for the case that a condition in `compare` does not hold.
     fn transaction(&self, compare: Vec<Compare>, mut success: Vec<Op>) -> Step {
         success.push(Op::put(self.shared.keys.last_change(), Vec::new()));
         Step::Send(TxnRequest { compare, success, failure: self.view_reads() })
     }
 
-    /// Returns the number of the context that the change creates. All attempts use the same number.
+    /// Returns the number of the context that the change creates. It is the same in all attempts.
     async fn new_context_id(&mut self) -> Result<ContextId, Failure> {
         match self.new_context {
             Some(id) => Ok(id),
@@ -355,19 +362,19 @@ impl ChangeExecution<'_> {
         }
     }
 
-    /// Returns the lease of the new binding. All attempts use the same lease.
+    /// Returns the lease of the new binding. It is the same in all attempts.
     async fn new_lease(&mut self, time: Duration) -> Result<TextI64, Failure> {
         if let Some(lease) = self.lease {
             return Ok(lease);
         }
         let grant = GrantRequest { ttl: seconds(time) };
-        // If the response is lost, the unused lease expires by itself.
+        // If the response is lost, the lease stays unused and expires.
         let lease: Lease =
             self.shared.cluster.request_from_any("/v3/lease/grant", &grant, self.deadline).await?;
         Ok(*self.lease.insert(lease.id))
     }
 
-    /// Renews a lease. Returns whether it existed and now lasts at least for `time`.
+    /// Renews a lease. Returns whether the lease existed and now lasts for at least `time`.
     async fn keep_alive(&self, id: TextI64, time: Duration) -> Result<bool, Failure> {
         let request = KeepAliveRequest { id };
         let response: KeepAliveResponse =

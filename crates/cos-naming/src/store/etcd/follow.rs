@@ -1,4 +1,4 @@
-//! Reading all names, following their changes by a watch, and detecting whether etcd answers.
+//! Reads all names from etcd, follows their changes by a watch, and detects whether etcd answers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,7 +21,7 @@ const MAX_PAGE_KEYS: i64 = 1000;
 /// The interval at which the store checks whether etcd answers.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The pause before a failed watch or read is started again.
+/// The pause before a failed watch or a failed read of all names is repeated.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 impl Shared {
@@ -45,7 +45,7 @@ impl Shared {
             ],
             failure: vec![Op::get(keys.format())],
         };
-        // It may be repeated: it has an effect only if the format key is missing.
+        // This may be repeated, because it has an effect only if the key of the format is missing.
         let created: TxnResponse =
             self.cluster.request_from_any("/v3/kv/txn", &create, deadline).await.map_err(unavailable)?;
         if !created.succeeded {
@@ -85,9 +85,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Waits until the cache has all changes acknowledged before the call. Callers share requests.
+    /// Waits until the cache has all changes that were acknowledged before the call. Callers share requests.
     pub(super) async fn barrier(&self) -> Result<(), Failure> {
-        // A barrier that has already started may miss the latest acknowledged changes.
+        // A barrier that has already started may miss the last changes, so wait for the next one.
         let needed_number = self.started_barriers.load(Ordering::Acquire) + 1;
         let mut last_finished = self.last_finished_barrier.lock().await;
         if *last_finished >= needed_number {
@@ -95,7 +95,7 @@ impl Shared {
         }
         let own_number = self.started_barriers.fetch_add(1, Ordering::AcqRel) + 1;
         let deadline = Instant::now() + self.timeout;
-        // Every change writes this key, so its revision is that of the last change.
+        // The revision of this key is that of the last change.
         let key = self.keys.last_change().into();
         let range = RangeRequest { key, keys_only: true, ..RangeRequest::default() };
         let found = self.cluster.request_from_any::<_, RangeResponse>("/v3/kv/range", &range, deadline).await;
@@ -116,7 +116,7 @@ impl Shared {
         result
     }
 
-    /// Waits until the watch has reported the changes up to a revision.
+    /// Waits until the cache has all changes up to a revision. Restarts the watch if it is slow.
     pub(super) async fn wait_for_revision(&self, revision: i64, deadline: Instant) -> Result<(), Failure> {
         let mut applied = self.applied.subscribe();
         loop {
@@ -131,14 +131,14 @@ impl Shared {
     }
 }
 
-/// Updates the cache with all changes in etcd, forever.
+/// Updates the cache with all changes in etcd. Never returns.
 pub(super) async fn follow(shared: Arc<Shared>) {
     loop {
         match watch(&shared).await {
             Ok(()) => {}
             Err(Failure::Compacted) => {
                 tracing::info!(
-                    "etcd has compacted the changes since the last revision read; reading all names again"
+                    "etcd has deleted the history of changes that the naming service needs; reading all names again"
                 );
                 while let Err(error) = shared.load().await {
                     tracing::debug!(%error, "cannot read the names");
@@ -156,7 +156,7 @@ pub(super) async fn follow(shared: Arc<Shared>) {
     }
 }
 
-/// Applies the changes that one member reports, until it fails.
+/// Applies the changes that the preferred member reports, until the watch fails, ends, or must be restarted.
 async fn watch(shared: &Shared) -> Result<(), Failure> {
     let (key, range_end) = (shared.keys.prefix.clone().into(), end_of_prefix(&shared.keys.prefix));
     let start_revision = TextI64(*shared.applied.borrow() + 1);
@@ -182,24 +182,26 @@ async fn watch(shared: &Shared) -> Result<(), Failure> {
                     }
                     continue;
                 }
-                Ok(WatchLine { error, .. }) => error.map_or_else(String::new, |error| error.to_string()),
+                Ok(WatchLine { error, .. }) => {
+                    error.map_or_else(|| "the watch reported nothing".to_owned(), |error| error.to_string())
+                }
                 Err(error) => error.to_string(),
             },
             Ok(None) => "the watch ended, or was restarted because it lagged".to_owned(),
             Err(error) => error.to_string(),
         };
         shared.cluster.prefer_next(lines.member_index);
-        return Err(Failure::Unknown(format!("etcd at {}: {reason}", lines.address)));
+        return Err(Failure::MaybeExecuted(format!("etcd at {}: {reason}", lines.address)));
     }
 }
 
-/// Detects, also without requests of clients, that etcd stops or starts to answer.
+/// Detects that etcd stops or starts to answer, even if clients send no requests. Never returns.
 pub(super) async fn probe(shared: Arc<Shared>) {
     let mut ticks = interval(PROBE_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        // The barrier records its outcome.
+        // `barrier` records whether etcd answers.
         let _ = shared.barrier().await;
     }
 }

@@ -1,4 +1,4 @@
-//! Requests to etcd over HTTP/1.1, to any member that answers.
+//! [`Cluster`], which sends requests over HTTP/1.1 to a member of the etcd cluster that answers.
 
 use std::fmt;
 use std::io;
@@ -25,13 +25,12 @@ use super::api::{AuthRequest, AuthResponse, ErrorResponse};
 use super::tls::Tls;
 use super::{ConnectError, EtcdConfig};
 
-/// The maximum number of concurrent requests to the cluster, each over its own connection. Streams are not
-/// counted. Others are queued.
+/// The maximum number of concurrent requests to the cluster, without streams. Further requests are queued.
 const MAX_REQUESTS: usize = 64;
 
 pub(super) struct Cluster {
     members: Vec<Member>,
-    /// The index of the member that is queried first.
+    /// The index of the member to which requests are sent. It is counted modulo the number of members.
     preferred: AtomicUsize,
     request_slots: Semaphore,
     member_timeout: Duration,
@@ -43,8 +42,16 @@ struct Member {
     /// `host:port`.
     address: String,
     tls: Option<Tls>,
-    /// Connections without a request in progress.
-    idle: Mutex<Vec<Connection>>,
+    /// The connections without a request in progress.
+    idle_connections: Mutex<Vec<Connection>>,
+}
+
+/// A response whose body has not been read yet.
+struct PendingResponse {
+    head: Parts,
+    body: Incoming,
+    /// Can be used for another request after the whole body has been read.
+    connection: Connection,
 }
 
 type Connection = SendRequest<Full<Bytes>>;
@@ -53,12 +60,12 @@ type Connection = SendRequest<Full<Bytes>>;
 pub(super) enum Failure {
     NotSent(String),
     /// The request may have been executed or not.
-    Unknown(String),
-    /// etcd has deleted the history since the requested revision.
+    MaybeExecuted(String),
+    /// etcd has deleted the history that begins at the requested revision.
     Compacted,
     /// The request was not executed because the login has expired.
     LoggedOut(String),
-    /// The request was not executed, and it will fail again if it is repeated.
+    /// The request was not executed, and would fail again if it were repeated.
     Refused(String),
 }
 
@@ -66,7 +73,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotSent(reason)
-            | Self::Unknown(reason)
+            | Self::MaybeExecuted(reason)
             | Self::LoggedOut(reason)
             | Self::Refused(reason) => OneLine::new(reason).fmt(f),
             Self::Compacted => f.write_str("etcd has deleted the requested history"),
@@ -83,7 +90,7 @@ impl Cluster {
             let address = address.trim_end_matches('/').to_owned();
             let config_error = |why| ConnectError::Config(format!("{endpoint} {why}"));
             if address.is_empty() || address.contains('/') {
-                return Err(config_error("is not of the form http://HOST:PORT"));
+                return Err(config_error("is not of the form http://HOST[:PORT] or https://HOST[:PORT]"));
             }
             let tls = match scheme {
                 "http" => None,
@@ -95,10 +102,10 @@ impl Cluster {
             } else {
                 format!("{address}:2379")
             };
-            members.push(Member { address, tls, idle: Mutex::default() });
+            members.push(Member { address, tls, idle_connections: Mutex::default() });
         }
         if members.is_empty() {
-            return Err(ConnectError::Config("no member of the cluster is given".to_owned()));
+            return Err(ConnectError::Config("no endpoint is configured".to_owned()));
         }
         Ok(Self {
             members,
@@ -116,16 +123,18 @@ impl Cluster {
         (index, &self.members[index])
     }
 
-    /// Makes the member after `index` the preferred one, unless another task has already done so.
+    /// Makes the member after the one at `index` the preferred one, unless another task has done so. Closes
+    /// the idle connections to the member at `index`.
     pub(super) fn prefer_next(&self, index: usize) {
         let next = (index + 1) % self.members.len();
         let _ = self.preferred.compare_exchange(index, next, Ordering::Relaxed, Ordering::Relaxed);
         if let Some(member) = self.members.get(index) {
-            member.idle().clear();
+            member.idle_connections().clear();
         }
     }
 
-    /// Sends a request to the preferred member. If it does not answer, the next one is preferred.
+    /// Sends a request once, to the preferred member. If the member does not answer, or the outcome is not
+    /// known, the next member becomes the preferred one.
     pub(super) async fn request<Q: Serialize, A: DeserializeOwned>(
         &self,
         path: &str,
@@ -135,23 +144,23 @@ impl Cluster {
             self.request_slots.acquire().await.map_err(|closed| Failure::NotSent(closed.to_string()))?;
         let (index, member) = self.preferred_member();
         let response = async {
-            let (head, body, connection) = self.post(member, path, request).await?;
-            let body_bytes = body.collect().await.map_err(|error| member.unknown(&error))?.to_bytes();
+            let PendingResponse { head, body, connection } = self.post(member, path, request).await?;
+            let body_bytes = body.collect().await.map_err(|error| member.maybe_executed(&error))?.to_bytes();
             if !head.status.is_success() {
-                return Err(member.refusal(head.status.as_u16(), &body_bytes));
+                return Err(member.failure_of_response(head.status.as_u16(), &body_bytes));
             }
-            member.idle().push(connection);
-            serde_json::from_slice(&body_bytes).map_err(|error| member.unknown(&error))
+            member.idle_connections().push(connection);
+            serde_json::from_slice(&body_bytes).map_err(|error| member.maybe_executed(&error))
         };
         let response = timeout(self.member_timeout, response).await;
-        let response = response.unwrap_or_else(|_| Err(member.unknown(&"timeout")));
-        if let Err(Failure::NotSent(_) | Failure::Unknown(_)) = response {
+        let response = response.unwrap_or_else(|_| Err(member.maybe_executed(&"timeout")));
+        if let Err(Failure::NotSent(_) | Failure::MaybeExecuted(_)) = response {
             self.prefer_next(index);
         }
         response
     }
 
-    /// Repeats an idempotent request to other members, until one answers or the deadline passes.
+    /// Sends an idempotent request, and repeats it at other members until one answers or the deadline passes.
     pub(super) async fn request_from_any<Q: Serialize, A: DeserializeOwned>(
         &self,
         path: &str,
@@ -166,11 +175,11 @@ impl Cluster {
         }
     }
 
-    /// Returns whether to repeat a request that failed. If so, pauses or logs in again first.
+    /// Returns whether to repeat a request that failed. If so, first waits for a moment or logs in again.
     pub(super) async fn prepare_retry(&self, failure: &Failure, deadline: Instant) -> bool {
         match failure {
-            Failure::NotSent(_) | Failure::Unknown(_) if Instant::now() < deadline => {
-                // If all members are down, each attempt fails immediately.
+            Failure::NotSent(_) | Failure::MaybeExecuted(_) if Instant::now() < deadline => {
+                // Without a pause, attempts would fail in rapid succession while all members are down.
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 true
             }
@@ -192,18 +201,19 @@ impl Cluster {
     pub(super) async fn stream<Q: Serialize>(&self, path: &str, request: &Q) -> Result<Lines, Failure> {
         let (index, member) = self.preferred_member();
         let started = timeout(self.member_timeout, self.post(member, path, request)).await;
-        match started.unwrap_or_else(|_| Err(member.unknown(&"timeout"))) {
-            Ok((head, body, connection)) if head.status.is_success() => Ok(Lines {
+        match started.unwrap_or_else(|_| Err(member.maybe_executed(&"timeout"))) {
+            Ok(PendingResponse { head, body, connection }) if head.status.is_success() => Ok(Lines {
                 body,
                 buffer: Vec::new(),
                 member_index: index,
                 address: member.address.clone(),
                 _connection: connection,
             }),
-            Ok((head, body, _)) => {
-                let body_bytes = body.collect().await.map_err(|error| member.unknown(&error))?.to_bytes();
+            Ok(PendingResponse { head, body, .. }) => {
+                let body_bytes =
+                    body.collect().await.map_err(|error| member.maybe_executed(&error))?.to_bytes();
                 self.prefer_next(index);
-                Err(member.refusal(head.status.as_u16(), &body_bytes))
+                Err(member.failure_of_response(head.status.as_u16(), &body_bytes))
             }
             Err(failure) => {
                 self.prefer_next(index);
@@ -212,13 +222,13 @@ impl Cluster {
         }
     }
 
-    /// Sends a request. The returned connection can be reused after the whole response was read.
+    /// Sends a request to a member, over an idle connection or a new one.
     async fn post<Q: Serialize>(
         &self,
         member: &Member,
         path: &str,
         request: &Q,
-    ) -> Result<(Parts, Incoming, Connection), Failure> {
+    ) -> Result<PendingResponse, Failure> {
         let body = serde_json::to_vec(request).map_err(|error| Failure::Refused(error.to_string()))?;
         let body = Full::new(Bytes::from(body));
         let mut http_request = Request::post(path).header("host", &member.address);
@@ -229,8 +239,8 @@ impl Cluster {
         let mut http_request =
             http_request.body(body).map_err(|error| Failure::Refused(error.to_string()))?;
         loop {
-            // A separate statement, because the lock must not be held across an await.
-            let idle = member.idle().pop();
+            // This must be a separate statement, because the lock must not be held across an await.
+            let idle = member.idle_connections().pop();
             let is_new = idle.is_none();
             let mut connection = match idle {
                 Some(connection) => connection,
@@ -245,13 +255,13 @@ impl Cluster {
             match connection.try_send_request(http_request).await {
                 Ok(response) => {
                     let (head, body) = Response::into_parts(response);
-                    return Ok((head, body, connection));
+                    return Ok(PendingResponse { head, body, connection });
                 }
                 Err(mut error) => match error.take_message() {
-                    // etcd closed the idle connection before it received the request.
+                    // etcd closed the idle connection before it received the request. Send it again.
                     Some(unsent) if !is_new => http_request = unsent,
                     Some(_) => return Err(member.not_sent(&error.into_error())),
-                    None => return Err(member.unknown(&error.into_error())),
+                    None => return Err(member.maybe_executed(&error.into_error())),
                 },
             }
         }
@@ -259,18 +269,18 @@ impl Cluster {
 }
 
 impl Member {
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    fn idle_connections(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+        self.idle_connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn connect(&self) -> io::Result<Connection> {
         let stream = TcpStream::connect(&self.address).await?;
         stream.set_nodelay(true)?;
         match &self.tls {
-            None => spawn(stream).await,
+            None => open_connection(stream).await,
             Some(tls) => {
                 let host = self.address.rsplit_once(':').map_or(&*self.address, |(host, _)| host);
-                spawn(tls.connect(host, stream).await?).await
+                open_connection(tls.connect(host, stream).await?).await
             }
         }
     }
@@ -281,29 +291,32 @@ impl Member {
     }
 
     #[cold]
-    fn unknown(&self, error: &impl fmt::Display) -> Failure {
-        Failure::Unknown(format!("etcd at {}: {error}", self.address))
+    fn maybe_executed(&self, error: &impl fmt::Display) -> Failure {
+        Failure::MaybeExecuted(format!("etcd at {}: {error}", self.address))
     }
 
     #[cold]
-    fn refusal(&self, status: u16, body: &[u8]) -> Failure {
-        let refusal: ErrorResponse = serde_json::from_slice(body).unwrap_or_default();
-        let message = [&refusal.message, &refusal.error].into_iter().find(|text| !text.is_empty());
+    fn failure_of_response(&self, status: u16, body: &[u8]) -> Failure {
+        let response: ErrorResponse = serde_json::from_slice(body).unwrap_or_default();
+        let message = [&response.message, &response.error].into_iter().find(|text| !text.is_empty());
         let message = message.cloned().unwrap_or_else(|| format!("HTTP {status}"));
         let reason = format!("etcd at {}: {message}", self.address);
-        match refusal.code {
+        // The gRPC codes OUT_OF_RANGE (11) and UNAUTHENTICATED (16), then INVALID_ARGUMENT (3), NOT_FOUND
+        // (5), PERMISSION_DENIED, RESOURCE_EXHAUSTED, FAILED_PRECONDITION (7 to 9) and UNIMPLEMENTED (12).
+        match response.code {
             11 => Failure::Compacted,
             16 => Failure::LoggedOut(reason),
-            // INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED, FAILED_PRECONDITION,
-            // UNIMPLEMENTED.
             3 | 5 | 7..=9 | 12 => Failure::Refused(reason),
-            // Including the codes that a cluster without a leader returns.
-            _ => Failure::Unknown(reason),
+            // These include the codes that a cluster without a leader returns.
+            _ => Failure::MaybeExecuted(reason),
         }
     }
 }
 
-async fn spawn(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> io::Result<Connection> {
+/// Starts an HTTP connection over a stream, with a task that drives it.
+async fn open_connection(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+) -> io::Result<Connection> {
     let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
     // The task ends when the sender is dropped.
     tokio::spawn(connection);
@@ -321,7 +334,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Returns the next line, or `None` at the end.
+    /// Returns the next line with its line end, or `None` at the end of the response.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<u8>>, hyper::Error> {
         let mut searched_len = 0;
         loop {

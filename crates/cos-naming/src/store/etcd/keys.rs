@@ -3,14 +3,14 @@
 use super::super::record::checksum;
 use super::{ContextId, Key, Target};
 
-/// Keys: `format`, `next`, `stamp`, `c/CONTEXT` for contexts, `b/CONTEXT/ID\0KIND` for bindings.
+/// Creates keys: `format`, `next`, `stamp`, `c/CONTEXT` for contexts, `b/CONTEXT/ID\0KIND` for bindings.
 #[derive(Debug)]
 pub(super) struct Keys {
-    /// Ends with a slash.
+    /// The prefix of all keys. It ends with a slash.
     pub(super) prefix: String,
 }
 
-/// The context or binding for which a key stands.
+/// The context or the binding to which a key belongs.
 pub(super) enum KeyTarget {
     Context(ContextId),
     Binding(ContextId, Key),
@@ -25,12 +25,12 @@ impl Keys {
         format!("{}format", self.prefix)
     }
 
-    /// Returns the key of the first context number that no server has reserved.
+    /// Returns the key whose value is the first context number that no server has reserved.
     pub(super) fn next_context(&self) -> String {
         format!("{}next", self.prefix)
     }
 
-    /// Returns the key that every change writes, so its revision is that of the last change.
+    /// Returns the key that every change writes, so that its revision is that of the last change.
     pub(super) fn last_change(&self) -> String {
         format!("{}stamp", self.prefix)
     }
@@ -39,6 +39,7 @@ impl Keys {
         format!("{}c/{:016x}", self.prefix, context.0)
     }
 
+    /// Returns the prefix of the keys of all bindings of a context.
     pub(super) fn bindings(&self, context: ContextId) -> String {
         format!("{}b/{:016x}/", self.prefix, context.0)
     }
@@ -47,7 +48,7 @@ impl Keys {
         format!("{}{}", self.bindings(context), key.text())
     }
 
-    /// Decodes a key. Returns `None` if the key is neither of a context nor of a binding.
+    /// Decodes a key. Returns `None` if it belongs neither to a context nor to a binding.
     pub(super) fn decode(&self, key: &[u8]) -> Option<KeyTarget> {
         let rest = std::str::from_utf8(key).ok()?.strip_prefix(&self.prefix)?;
         let number =
@@ -60,7 +61,7 @@ impl Keys {
     }
 }
 
-/// Encodes the value of a binding: a checksum, the id of the change that wrote it, and the target.
+/// Encodes the value of a binding: a checksum, the id of the change that writes it, and the target.
 pub(super) fn encode_value(context: ContextId, key: &Key, change_id: u128, target: &Target) -> Vec<u8> {
     let mut bytes = vec![0; 4];
     bytes.extend_from_slice(&change_id.to_be_bytes());

@@ -1,4 +1,4 @@
-//! The store in an etcd cluster, for several servers of one naming service.
+//! [`EtcdStore`], which stores the names in an etcd cluster, so that several servers can serve them.
 
 mod api;
 mod cache;
@@ -29,18 +29,19 @@ use super::{
     StoredBinding, Target,
 };
 
-/// A store of contexts and bindings in an etcd cluster (3.4 or later), for several servers of one service.
-/// Each server serves all names, and any of them may fail.
+/// A store of contexts and bindings in an etcd cluster (3.4 or later), for several servers of one naming
+/// service. Each server serves all names, so the service continues if a server fails.
 ///
-/// A change is a transaction of etcd: if two servers bind one name, one of them succeeds. A change is
-/// acknowledged when a majority of the members has it on disk and this server has read it. Lookups use a copy
-/// in memory, which an etcd watch keeps up to date. Before the server reports that a name does not exist, it
-/// queries etcd ([`ReadConsistency`]). If one member of the cluster does not answer, the next one is queried.
+/// A change is a transaction of etcd: if two servers bind the same name, only one of them succeeds. A change
+/// is acknowledged when a majority of the cluster's members has it on disk and this server has read it.
+/// Lookups use a copy in memory, which an etcd watch keeps up to date. Before the server reports that a name
+/// does not exist, it queries etcd ([`ReadConsistency`]). If a member fails, the next one is queried.
 ///
-/// While no majority of the cluster answers, lookups still use the copy in memory, [`state`](Store::state)
-/// reports the outage, and changes fail with [`StoreError::Unavailable`].
+/// While no majority of the members answers, changes fail with [`StoreError::Unavailable`], and
+/// [`state`](Store::state) reports the outage. Lookups still use the copy in memory, except with
+/// [`ReadConsistency::Latest`].
 ///
-/// The store runs in tasks of the runtime in which it was created. Dropping the store ends them.
+/// The store runs in tasks of the tokio runtime in which it was created. Dropping the store ends them.
 pub struct EtcdStore {
     shared: Arc<Shared>,
     tasks: [AbortHandle; 2],
@@ -56,6 +57,7 @@ pub struct EtcdConfig {
     member_timeout: Duration,
     timeout: Duration,
     ca: Option<PathBuf>,
+    /// The files of the client's certificates and of its key.
     identity: Option<(PathBuf, PathBuf)>,
     login: Option<(String, String)>,
 }
@@ -63,13 +65,12 @@ pub struct EtcdConfig {
 /// The consistency of lookups.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ReadConsistency {
-    /// A name that is in memory is returned without querying etcd. For other names etcd is queried, so every
-    /// server finds each acknowledged name. After another server unbinds or rebinds a name, this server may
-    /// return the old object for a moment.
+    /// A name that is in memory is looked up without querying etcd. For other names, etcd is queried, so
+    /// every server finds each name whose binding has been acknowledged. After another server has unbound a
+    /// name or bound it to another object, this server may return the old object for a moment.
     #[default]
     Cached,
-    /// Every lookup queries etcd, so every server sees each acknowledged change. While etcd is unavailable,
-    /// lookups fail.
+    /// Every lookup queries etcd, so every server sees each acknowledged change. Without etcd, lookups fail.
     Latest,
 }
 
@@ -81,7 +82,7 @@ pub enum ConnectError {
     #[error("the etcd configuration is invalid: {0}")]
     Config(String),
     /// The cluster does not answer, or rejects the requests.
-    #[error("etcd does not answer: {}", OneLine::new(.0))]
+    #[error("the names cannot be read from etcd: {}", OneLine::new(.0))]
     Unavailable(String),
     /// The data below the prefix was written by another version of the service, or by another program.
     #[error(
@@ -96,12 +97,12 @@ pub enum ConnectError {
     },
 }
 
-/// The format of the data. It must be changed whenever the data changes in a way that this code cannot read.
+/// The format of the data in etcd. It must be changed whenever this code cannot read the new data.
 const FORMAT: &str = "1";
 
 impl EtcdConfig {
-    /// Creates a configuration for a cluster whose members have these client URLs: `http://HOST:PORT` or
-    /// `https://HOST:PORT`, port 2379 by default.
+    /// Creates a configuration for a cluster whose members have these client URLs. Their form is
+    /// `http://HOST:PORT` or `https://HOST:PORT`. The port is 2379 by default.
     pub fn new<I: IntoIterator<Item: Into<String>>>(endpoints: I) -> Self {
         Self {
             endpoints: endpoints.into_iter().map(Into::into).collect(),
@@ -115,7 +116,7 @@ impl EtcdConfig {
         }
     }
 
-    /// Sets the prefix of all keys, `/zorb/names` by default. Each service needs its own prefix.
+    /// Sets the prefix of all keys, `/zorb/names` by default. Each naming service must have its own prefix.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
@@ -127,39 +128,39 @@ impl EtcdConfig {
         self
     }
 
-    /// Sets the timeout of a request to one member, two seconds by default. Then the next member is queried.
+    /// Sets the timeout of a request to one member before the next one is queried, two seconds by default.
     pub fn member_timeout(mut self, timeout: Duration) -> Self {
         self.member_timeout = timeout;
         self
     }
 
-    /// Sets the timeout of a request to any member, six seconds by default. Then etcd counts as unavailable.
+    /// Sets the timeout after which etcd counts as unavailable if no member answers, six seconds by default.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        // Limited, so that adding it to the current time does not overflow.
+        // The limit prevents an overflow when the timeout is added to the current time.
         self.timeout = timeout.min(Duration::from_secs(365 * 86_400));
         self
     }
 
-    /// Sets the PEM file of the CA certificates that the members are verified with. Required for `https://`.
+    /// Sets the PEM file with the CA certificates for verifying the members. It is required for `https://`.
     pub fn ca(mut self, file: impl Into<PathBuf>) -> Self {
         self.ca = Some(file.into());
         self
     }
 
-    /// Sets the PEM files of the client's certificates and key, for clusters that authenticate clients.
+    /// Sets the PEM files with the client's certificates and key, for clusters that require them.
     pub fn identity(mut self, certificates: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         self.identity = Some((certificates.into(), key.into()));
         self
     }
 
-    /// Sets the user and password, for clusters with authentication.
+    /// Sets the user and the password, for clusters that require a login.
     pub fn login(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
         self.login = Some((user.into(), password.into()));
         self
     }
 }
 
-/// Omits the password.
+/// Does not show the password.
 impl fmt::Debug for EtcdConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let user = self.login.as_ref().map(|(user, _)| user);
@@ -176,17 +177,16 @@ struct Shared {
     read_consistency: ReadConsistency,
     member_timeout: Duration,
     timeout: Duration,
-    /// The revision up to which the cache is complete.
+    /// The revision of etcd up to which the cache has all changes.
     applied: watch::Sender<i64>,
     /// The time since when etcd has not answered.
     unavailable_since: Mutex<Option<Instant>>,
-    /// Notified when the watch lags and must be restarted at another member.
+    /// Notified when the watch is too slow and must be restarted at another member.
     restart_watch: Notify,
-    /// The number of the last successful barrier, which reads the current revision of etcd and waits until
-    /// the cache has it. Locked while a barrier runs.
+    /// The number of the last successful [`barrier`](Self::barrier). Locked while a barrier runs.
     last_finished_barrier: tokio::sync::Mutex<u64>,
     started_barriers: AtomicU64,
-    /// Context numbers that are reserved for this server and not yet used.
+    /// The context numbers that are reserved for this server and have not been used yet.
     reserved_ids: tokio::sync::Mutex<Range<u64>>,
     /// A random number that distinguishes the changes of this server from those of others.
     server_id: u64,
@@ -194,10 +194,11 @@ struct Shared {
 }
 
 impl EtcdStore {
-    /// Reads all names below the prefix, and starts to follow their changes.
+    /// Reads all names below the prefix, and follows their changes. Creates the root context if it is
+    /// missing.
     ///
     /// # Errors
-    /// [`ConnectError`]. After this function has succeeded, the store recovers from any outage of the
+    /// [`ConnectError`]. After this function has succeeded, the store recovers from every outage of the
     /// cluster.
     pub async fn connect(config: EtcdConfig) -> Result<Self, ConnectError> {
         let shared = Arc::new(Shared::new(&config)?);
@@ -255,7 +256,7 @@ impl Shared {
         }
     }
 
-    /// Waits until the cache has the current contents of etcd. Fails only with [`ReadConsistency::Latest`].
+    /// Waits until the cache has the contents of etcd. Fails only with [`ReadConsistency::Latest`].
     async fn catch_up(&self) -> Result<(), StoreError> {
         let failure = match self.unavailable_since() {
             Some(_) => Failure::NotSent("no majority of the members of etcd answers".to_owned()),
@@ -278,7 +279,7 @@ fn unavailable(failure: &Failure, completion: CompletionStatus) -> StoreError {
 
 impl Store for EtcdStore {
     async fn lookup(&self, context: ContextId, key: &Key) -> Result<Lookup, StoreError> {
-        // A name that is missing or damaged in the cache may be correct in etcd.
+        // A name that is missing or damaged in the cache may be valid in etcd.
         if self.shared.read_consistency == ReadConsistency::Cached
             && let Ok(found @ Lookup::Bound(_)) = self.shared.cache.lookup(context, key)
         {
@@ -289,11 +290,11 @@ impl Store for EtcdStore {
     }
 
     async fn has_context(&self, context: ContextId) -> Result<bool, StoreError> {
-        if self.shared.read_consistency == ReadConsistency::Cached && self.shared.cache.has(context) {
+        if self.shared.read_consistency == ReadConsistency::Cached && self.shared.cache.has_context(context) {
             return Ok(true);
         }
         self.shared.catch_up().await?;
-        Ok(self.shared.cache.has(context))
+        Ok(self.shared.cache.has_context(context))
     }
 
     async fn page(
@@ -302,7 +303,7 @@ impl Store for EtcdStore {
         after: Option<&Key>,
         limit: PageLimit,
     ) -> Result<Option<Page>, StoreError> {
-        // Queries etcd in both modes, because a page must not lack a name that exists.
+        // Query etcd in both modes, because a page must contain every name that exists.
         self.shared.catch_up().await?;
         Ok(self.shared.cache.page(context, after, limit))
     }

@@ -1,4 +1,4 @@
-//! TLS connections to etcd: the trusted certificates, and the client certificate.
+//! TLS connections to etcd, with the configured CA certificates and client certificate.
 
 use std::io;
 use std::path::Path;

@@ -6,11 +6,10 @@ use core::str::FromStr;
 use super::operators::round_and_sign;
 use super::{Fixed, FixedError, Rounding, magnitude};
 
-/// Length of the longest text: 31 digits, a zero before the point, and the point.
-const MAX_TEXT_LEN: usize = 34;
+/// The length of the longest text: 31 digits after the point, the point, and a zero before it.
+const MAX_TEXT_LEN: usize = 33;
 
-/// Formats a number without a sign. The last `scale` digits follow a point, and at least one digit precedes
-/// it.
+/// Formats a number without a sign, with `scale` digits after the point and at least one before it.
 fn format_magnitude(magnitude: u128, scale: u32, buffer: &mut [u8; MAX_TEXT_LEN]) -> &str {
     let (mut left, mut start) = (magnitude, buffer.len());
     let mut put = |character| {
@@ -33,8 +32,8 @@ fn format_magnitude(magnitude: u128, scale: u32, buffer: &mut [u8; MAX_TEXT_LEN]
 }
 
 impl<const DIGITS: u32, const SCALE: u32> fmt::Display for Fixed<DIGITS, SCALE> {
-    /// Writes all digits after the point, and at least one before it: `0.50`. A precision rounds half to
-    /// even, or adds zeros, as for floats. Width, fill and sign work as for integers.
+    /// Writes all digits after the point, and at least one before it: `0.50`. A precision below `SCALE`
+    /// rounds half to even, and a greater one adds zeros. Width, fill and sign work as for integers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut buffer = [0; MAX_TEXT_LEN];
         let magnitude = self.0.unsigned_abs();
@@ -65,8 +64,7 @@ impl<const DIGITS: u32, const SCALE: u32> fmt::Debug for Fixed<DIGITS, SCALE> {
 impl<const DIGITS: u32, const SCALE: u32> FromStr for Fixed<DIGITS, SCALE> {
     type Err = FixedError;
 
-    /// Parses digits with or without a point, with an optional `+` or `-` before them. As in IDL, `d` or `D`
-    /// may follow.
+    /// Parses an optional `+` or `-`, digits with or without a point, and an optional `d` or `D` as in IDL.
     ///
     /// # Errors
     /// [`NotANumber`](FixedError::NotANumber), [`OutOfRange`](FixedError::OutOfRange),
@@ -102,7 +100,7 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
         Ok(magnitude.cast_signed() * self.0.signum())
     }
 
-    /// Returns the nearest `f64`, ties to even.
+    /// Returns the nearest `f64`, or the even one of two that are equally near.
     pub fn to_f64(self) -> f64 {
         let mut buffer = [0; MAX_TEXT_LEN];
         let text = format_magnitude(self.0.unsigned_abs(), SCALE, &mut buffer);
@@ -110,7 +108,8 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
         if self.is_negative() { -magnitude } else { magnitude }
     }
 
-    /// Converts the exact value of a float, rounded. The float `0.1` is a little more than a tenth.
+    /// Converts the exact value of a float, and rounds it to `SCALE` digits after the point. The exact value
+    /// of the float `0.1` is a little more than a tenth.
     ///
     /// ```
     /// use giop_codec::cdr::{Fixed, FixedError, Rounding};
@@ -168,7 +167,7 @@ macro_rules! integers {
         impl<const DIGITS: u32, const SCALE: u32> TryFrom<Fixed<DIGITS, SCALE>> for $integer {
             type Error = FixedError;
 
-            /// Digits after the point must be zeros. See [`to_integer`](Fixed::to_integer).
+            /// Fails if digits after the point are not zeros. [`to_integer`](Fixed::to_integer) rounds.
             fn try_from(value: Fixed<DIGITS, SCALE>) -> Result<$integer, FixedError> {
                 value.to_integer(Rounding::Exact)?.try_into().map_err(|_| FixedError::OutOfRange)
             }

@@ -1,4 +1,4 @@
-//! Arithmetic on digits without a sign: products of up to 62 digits, quotients, and their rounding.
+//! Arithmetic on unsigned decimal numbers: products of up to 62 digits, quotients, and rounding.
 
 use core::cmp::Ordering;
 
@@ -7,7 +7,7 @@ use super::{FixedError, MAX_DIGITS, Rounding};
 /// Number of digits that are processed at a time: `10^(31 + STEP_DIGITS)` still fits in a `u128`.
 const STEP_DIGITS: u32 = 6;
 
-/// The cut-off part of a number, compared to half a unit of the last digit that remains.
+/// The part that rounding cuts off a number, compared to half a unit of the last remaining digit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rest {
     Nothing,
@@ -26,7 +26,7 @@ impl Rest {
         }
     }
 
-    /// Returns the class if digits other than zero follow this part.
+    /// Returns the class of this part with more digits after it, which are not all zero if `are_nonzero`.
     fn with_more_digits(self, are_nonzero: bool) -> Rest {
         match self {
             Rest::Nothing if are_nonzero => Rest::BelowHalf,
@@ -36,7 +36,7 @@ impl Rest {
     }
 }
 
-/// `None` if the result is too large.
+/// Rounds a number with the digits `whole` and the cut-off part `rest`. `None` if the result is too large.
 pub(super) fn rounded(
     negative: bool,
     (whole, rest): (u128, Rest),
@@ -58,12 +58,14 @@ pub(super) fn without_last_digits(n: u128, digits: u32) -> (u128, Rest) {
     divided(n, 10_u128.checked_pow(digits))
 }
 
-/// `n` has less than 127 bits.
+/// `n` must have less than 127 bits.
 pub(super) fn without_last_bits(n: u128, bits: u32) -> (u128, Rest) {
     divided(n, 1_u128.checked_shl(bits))
 }
 
-/// A divisor of `None` is more than twice `n`: half of 10 to the power of 39 is more than any `u128`.
+/// Returns the quotient and the class of the remainder. `None` stands for a divisor that exceeds a `u128`,
+/// which is always more than twice `n`: such a power of 10 is at least 10^39, and `n` has less than 127 bits
+/// if the divisor is a power of 2.
 fn divided(n: u128, divisor: Option<u128>) -> (u128, Rest) {
     match divisor {
         Some(divisor) => (n / divisor, Rest::of_fraction(n % divisor, divisor)),
@@ -71,7 +73,7 @@ fn divided(n: u128, divisor: Option<u128>) -> (u128, Rest) {
     }
 }
 
-/// Converts `n` from `from` digits after the point to `to` digits. `None` if the result is too large.
+/// Converts `n` from `from` to `to` digits after the point. `None` if the result is too large.
 pub(super) fn rescaled(n: u128, from: u32, to: u32) -> Option<(u128, Rest)> {
     if to < from {
         return Some(without_last_digits(n, from - to));
@@ -85,7 +87,7 @@ pub(super) fn product(a: u128, b: u128, from: u32, to: u32) -> Option<(u128, Res
     if let Some(product) = a.checked_mul(b) {
         return rescaled(product, from, to);
     }
-    // The product has more than 38 digits. No digits can be added, because the result has at most 31.
+    // The product has at least 39 digits, and a result at most 31, so digits can only be removed.
     let digits = from.checked_sub(to)?;
     let (high, low) = wide_product(a, b);
     if digits > MAX_DIGITS {
@@ -108,8 +110,8 @@ fn wide_product(a: u128, b: u128) -> (u128, u128) {
     })
 }
 
-/// Returns the quotient of two numbers of up to 31 digits with `to` digits after the point. `from` is the
-/// scale of `a` minus the scale of `b`, which is not zero. `None` if the result is too large.
+/// Returns the quotient of two numbers of up to 31 digits, with `to` digits after the point. `from` is the
+/// scale of `a` minus the scale of `b`. `None` if `b` is zero or the result is too large.
 pub(super) fn quotient(a: u128, b: u128, from: i64, to: i64) -> Option<(u128, Rest)> {
     let (mut whole, mut remainder) = (a.checked_div(b)?, a.checked_rem(b)?);
     let Ok(mut missing_digits) = u32::try_from(to - from) else {

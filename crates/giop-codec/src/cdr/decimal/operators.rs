@@ -1,4 +1,4 @@
-//! Arithmetic: methods with explicit rounding and overflow handling, and operators.
+//! Arithmetic on [`Fixed`]: operators, and methods with explicit rounding and overflow handling.
 
 use core::iter::Sum;
 use core::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
@@ -30,7 +30,7 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
         self.div_to(other, Rounding::Truncate).ok()
     }
 
-    /// Returns the product as the requested type. It is exact in `Fixed<{DIGITS + D}, {SCALE + S}>`.
+    /// Returns the product as the requested type. `Fixed<{DIGITS + D}, {SCALE + S}>` can hold every product.
     ///
     /// # Errors
     /// [`OutOfRange`](FixedError::OutOfRange), and [`Inexact`](FixedError::Inexact) where the rounding is
@@ -81,8 +81,8 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
         round_and_sign(self.is_negative(), magnitude::rescaled(self.0.unsigned_abs(), SCALE, S), rounding)
     }
 
-    /// Rounds to `places` digits after the point; the following digits are zeros. `None` if rounding adds a
-    /// digit that does not fit, or if [`Exact`](Rounding::Exact) rounding would lose digits.
+    /// Rounds to `places` digits after the point, and sets the following digits to zero. `None` if rounding
+    /// adds a digit that does not fit, or if [`Exact`](Rounding::Exact) rounding would lose digits.
     #[doc(alias = "round")]
     pub fn round_to(self, places: u32, rounding: Rounding) -> Option<Self> {
         let Some(zeros) = SCALE.checked_sub(places) else { return Some(self) };
@@ -92,7 +92,7 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
         Self::from_magnitude(self.is_negative(), magnitude).ok()
     }
 
-    /// Truncates to `places` digits after the point; the following digits are zeros.
+    /// Truncates to `places` digits after the point, and sets the following digits to zero.
     #[doc(alias = "truncate")]
     pub fn truncate_to(self, places: u32) -> Self {
         // Cannot fail: truncation adds no digit.
@@ -100,7 +100,7 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
     }
 }
 
-/// A magnitude of `None` is out of range.
+/// Rounds a magnitude and adds the sign. `None` stands for a magnitude that is out of range.
 pub(super) fn round_and_sign<const D: u32, const S: u32>(
     negative: bool,
     magnitude: Option<(u128, magnitude::Rest)>,
@@ -120,7 +120,7 @@ fn panic_without_result(operation: &str, error: FixedError) -> ! {
     }
 }
 
-/// Implements an operator and the one with assignment.
+/// Implements an operator and the corresponding assignment operator.
 macro_rules! operators {
     ($(
         $trait:ident $method:ident $assign_trait:ident $assign:ident $other:ty $(, $d:ident $s:ident)?,
@@ -165,14 +165,14 @@ operators! {
         "The product has too many digits before the point. It is truncated to `SCALE` digits after the point.";
     Div div DivAssign div_assign Fixed<D, S>, D S, "divide", |a, b| a.div_to(b, Rounding::Truncate),
         "The divisor is zero, or the quotient has too many digits before the point. The quotient is truncated.";
-    Mul mul MulAssign mul_assign i64, "multiply", |a, b| a.mul_to(whole(b), Rounding::Truncate),
+    Mul mul MulAssign mul_assign i64, "multiply", |a, b| a.mul_to(from_i64(b), Rounding::Truncate),
         "The product has too many digits.";
-    Div div DivAssign div_assign i64, "divide", |a, b| a.div_to(whole(b), Rounding::Truncate),
+    Div div DivAssign div_assign i64, "divide", |a, b| a.div_to(from_i64(b), Rounding::Truncate),
         "The divisor is zero.";
 }
 
-/// An `i64` has at most 19 digits.
-fn whole(value: i64) -> Fixed<19, 0> {
+/// Converts an integer. An `i64` has at most 19 digits.
+fn from_i64(value: i64) -> Fixed<19, 0> {
     Fixed(i128::from(value))
 }
 

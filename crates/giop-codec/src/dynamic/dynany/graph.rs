@@ -1,20 +1,22 @@
-//! Replacement and extraction of parts of graphs. Unreachable nodes are dropped.
+//! Replacement and extraction of parts of a [`ValueGraph`], and removal of its unreachable nodes.
 
 use super::super::{DynError, DynErrorKind, Items, Value, ValueGraph};
 
+/// The maximum number of nodes in a graph.
 pub(super) const MAX_NODES: usize = 1 << 21;
 
 #[cold]
 pub(super) fn too_many_nodes() -> DynError {
-    DynErrorKind::Limit("the graph would have over 2097152 values").into()
+    DynErrorKind::Limit("the graph would have more than 2097152 values").into()
 }
 
-/// Returns the new index of a node. An invalid index remains invalid.
+/// Returns the new index of a node. The result is invalid if the old index was invalid.
 fn new_index(indices: &[Option<u32>], node: u32) -> u32 {
     indices.get(node as usize).copied().flatten().unwrap_or(u32::MAX)
 }
 
-/// Returns for each node its index among those that are reachable from a value, or `None`.
+/// Numbers the nodes that are reachable from a value. The result has an entry for each node of the graph,
+/// which is `None` for an unreachable node.
 fn find_reachable(value: &Value, graph: &ValueGraph) -> Vec<Option<u32>> {
     let mut new_indices = vec![None; graph.nodes.len()];
     let mut pending = vec![value];
@@ -42,7 +44,7 @@ fn find_reachable(value: &Value, graph: &ValueGraph) -> Vec<Option<u32>> {
     new_indices
 }
 
-/// Changes all node numbers in values, but not those inside of the referenced nodes.
+/// Changes all node numbers in `values`, but not in the nodes to which they refer.
 fn renumber<'v>(values: impl IntoIterator<Item = &'v mut Value>, mut number: impl FnMut(u32) -> u32) {
     let mut pending: Vec<&mut Value> = values.into_iter().collect();
     while let Some(value) = pending.pop() {
@@ -64,7 +66,7 @@ fn all_values<'v>(value: &'v mut Value, graph: &'v mut ValueGraph) -> impl Itera
     std::iter::once(value).chain(graph.nodes.iter_mut().flat_map(|node| node.members.iter_mut()))
 }
 
-/// Returns the value with the nodes that are reachable from it.
+/// Returns the value with a graph of the nodes that are reachable from it.
 pub(super) fn extract(mut value: Value, graph: &ValueGraph) -> (Value, ValueGraph) {
     if graph.nodes.is_empty() {
         return (value, ValueGraph::default());
@@ -76,6 +78,7 @@ pub(super) fn extract(mut value: Value, graph: &ValueGraph) -> (Value, ValueGrap
     (value, graph)
 }
 
+/// Removes the nodes that are not reachable from the value.
 pub(super) fn prune(value: &mut Value, graph: &mut ValueGraph) {
     let reachable = find_reachable(value, graph);
     if reachable.iter().all(Option::is_some) {
@@ -86,10 +89,10 @@ pub(super) fn prune(value: &mut Value, graph: &mut ValueGraph) {
     renumber(all_values(value, graph), |node| new_index(&reachable, node));
 }
 
-/// Appends the nodes of another value's graph, and renumbers the nodes in that value.
+/// Appends `more`, the graph of `value`, to `graph`. Returns the value with the new node numbers.
 ///
 /// # Errors
-/// [`Limit`](DynErrorKind::Limit).
+/// [`Limit`](DynErrorKind::Limit) if the graph would have too many nodes.
 pub(super) fn append(
     graph: &mut ValueGraph,
     mut value: Value,

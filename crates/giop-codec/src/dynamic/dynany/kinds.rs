@@ -1,8 +1,8 @@
-//! The views of a [`DynAny`] for single kinds of types, as in the standard.
+//! The views of a [`DynAny`] for particular kinds of types, as the standard defines them.
 
 use std::ops::Deref;
 
-use super::super::build::{MAX_SIZE, default_value, discriminator_for, label_of, sized_default, unlabelled};
+use super::super::build::{MAX_BYTES, default_value, discriminator_for, label_of, sized_default, unlabelled};
 use super::super::check::{CUSTOM_STATE_UNKNOWN, is_custom, value_members};
 use super::super::part::select;
 use super::super::{Decimal, DynError, DynErrorKind, Dynamic, Items, Value, ValueNode};
@@ -28,15 +28,15 @@ macro_rules! views {
 
         impl DynAny {
             $(
-                #[doc = concat!("Returns the same value as ", $what, ".")]
+                #[doc = concat!("Returns a view of the same value as ", $what, ".")]
                 ///
                 /// # Errors
-                /// [`TypeMismatch`](DynErrorKind::TypeMismatch): the value is of another kind.
+                /// [`TypeMismatch`](DynErrorKind::TypeMismatch) if the type of the value is of another kind.
                 pub fn $as(&self) -> Result<$view, DynError> {
                     let code = self.type_code()?;
                     match code.unaliased().kind() {
                         $kinds => Ok($view(self.clone())),
-                        _ => Err(mismatch(&code, $what)),
+                        _ => Err(mismatch(&code, concat!("access as ", $what))),
                     }
                 }
             )*
@@ -55,7 +55,7 @@ views! {
     /// Source clause: "Dynamic Management of Any Values / The DynUnion Interface".
     #[doc(alias = "DynamicAny::DynUnion")]
     DynUnion as_union "a union" => TcKind::Union,
-    /// A sequence, or an array.
+    /// A sequence or an array.
     ///
     /// Source clauses: "Dynamic Management of Any Values / The DynSequence Interface", "The DynArray
     /// Interface".
@@ -72,7 +72,7 @@ views! {
     /// Source clause: "Dynamic Management of Any Values / The DynFixed Interface".
     #[doc(alias = "DynamicAny::DynFixed")]
     DynFixed as_fixed "a fixed" => TcKind::Fixed,
-    /// A value of a value type, or a value box, whose component is its content.
+    /// An instance of a value type or value box. The only component of a value box is its content.
     ///
     /// Source clauses: "Dynamic Management of Any Values / The DynValue Interface", "The DynValueBox
     /// Interface".
@@ -86,7 +86,7 @@ fn members(of: &DynAny, names: &[Box<str>]) -> Result<Vec<(Box<str>, Dynamic)>, 
     Ok(names.iter().cloned().zip(all).collect())
 }
 
-/// Returns all components, each with a graph of its own.
+/// Returns all components, each with a separate graph.
 fn components(of: &DynAny, count: usize) -> Result<Vec<Dynamic>, DynError> {
     let mut nodes = 0;
     let component = |index| {
@@ -97,7 +97,7 @@ fn components(of: &DynAny, count: usize) -> Result<Vec<Dynamic>, DynError> {
     (0..count).map(component).collect()
 }
 
-/// Sets all components. Each name must be that of the member, or empty.
+/// Sets all components. Each given name must be the name of the component or empty.
 fn set_members(of: &DynAny, names: &[Box<str>], members: Vec<(Box<str>, Dynamic)>) -> Result<(), DynError> {
     if members.len() != names.len() {
         return Err(DynErrorKind::Bounds { index: members.len(), len: names.len() }.into());
@@ -140,12 +140,12 @@ impl DynStruct {
     /// Returns the name of the member at the current position.
     ///
     /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue) at -1.
+    /// [`InvalidValue`](DynErrorKind::InvalidValue) if the position is -1.
     pub fn current_member_name(&self) -> Result<Box<str>, DynError> {
         current_member(self, &self.names()?).map(|(name, _)| name)
     }
 
-    /// Returns the kind of the member at the current position, with the errors of
+    /// Returns the kind of the member at the current position. Fails like
     /// [`current_member_name`](Self::current_member_name).
     pub fn current_member_kind(&self) -> Result<TcKind, DynError> {
         current_member(self, &self.names()?).map(|(_, kind)| kind)
@@ -157,28 +157,28 @@ impl DynStruct {
         members(self, &self.names()?)
     }
 
-    /// Sets all members; the given names may be empty.
+    /// Sets all members. The given names may be empty.
     ///
     /// # Errors
     /// [`NoSuchMember`](DynErrorKind::NoSuchMember), [`TypeMismatch`](DynErrorKind::TypeMismatch),
-    /// [`Bounds`](DynErrorKind::Bounds). The value is then unchanged.
+    /// [`Bounds`](DynErrorKind::Bounds). The value is unchanged after an error.
     pub fn set_members(&self, members: Vec<(Box<str>, Dynamic)>) -> Result<(), DynError> {
         set_members(self, &self.names()?, members)
     }
 }
 
 impl DynUnion {
-    /// Returns the discriminator, which is a component.
+    /// Returns the discriminator as a component of the union.
     #[doc(alias = "get_discriminator")]
     pub fn discriminator(&self) -> DynAny {
         self.component(0)
     }
 
-    /// Sets the discriminator. If the selected member changes, it gets its default value.
+    /// Sets the discriminator. If it selects another member than before, that member gets its default value.
     ///
     /// # Errors
-    /// [`TypeMismatch`](DynErrorKind::TypeMismatch): the value is of another type.
-    /// [`InvalidValue`](DynErrorKind::InvalidValue).
+    /// [`TypeMismatch`](DynErrorKind::TypeMismatch) if the given value is not of the discriminator's type.
+    /// [`InvalidValue`](DynErrorKind::InvalidValue) if it is not a valid discriminator.
     pub fn set_discriminator(&self, discriminator: &DynAny) -> Result<(), DynError> {
         let given = discriminator.dynamic()?;
         let wanted = self.type_code()?.unaliased().discriminator_type().unwrap_or_default();
@@ -191,7 +191,7 @@ impl DynUnion {
     fn select(&self, label: i64) -> Result<(), DynError> {
         self.change(&mut |code, part, _| select(code, part, label))?;
         self.component(1).forget_positions();
-        // The standard moves to the member if one is selected.
+        // As the standard requires, move to the member, or to the discriminator if no member is selected.
         let has_member = self.component_count()? > 1;
         self.set_position(Some(usize::from(has_member)));
         Ok(())
@@ -200,27 +200,27 @@ impl DynUnion {
     /// Selects the default member.
     ///
     /// # Errors
-    /// [`TypeMismatch`](DynErrorKind::TypeMismatch): the union has no explicit default member.
+    /// [`TypeMismatch`](DynErrorKind::TypeMismatch) if the union has no explicit default member.
     pub fn set_to_default_member(&self) -> Result<(), DynError> {
         let code = self.type_code()?.unaliased();
         let label = match code.union() {
             Ok(union) => union.default.and_then(|at| discriminator_for(&code.nodes, union, at as usize)),
             Err(_) => None,
         };
-        self.select(label.ok_or_else(|| mismatch(&code, "the default member"))?)
+        self.select(label.ok_or_else(|| mismatch(&code, "selection of the default member"))?)
     }
 
     /// Selects no member.
     ///
     /// # Errors
-    /// [`TypeMismatch`](DynErrorKind::TypeMismatch): every discriminator selects a member.
+    /// [`TypeMismatch`](DynErrorKind::TypeMismatch) if every discriminator selects a member.
     pub fn set_to_no_active_member(&self) -> Result<(), DynError> {
         let code = self.type_code()?.unaliased();
         let label = match code.union() {
             Ok(union) if union.default.is_none() => unlabelled(&code.nodes, union),
             _ => None,
         };
-        self.select(label.ok_or_else(|| mismatch(&code, "a union without a member"))?)
+        self.select(label.ok_or_else(|| mismatch(&code, "selection of no member"))?)
     }
 
     /// Returns whether no member is selected.
@@ -233,10 +233,10 @@ impl DynUnion {
         self.discriminator().type_code().map(|code| code.unaliased().kind())
     }
 
-    /// Returns the selected member, which is a component.
+    /// Returns the selected member as a component of the union.
     ///
     /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue): no member is selected.
+    /// [`InvalidValue`](DynErrorKind::InvalidValue) if no member is selected.
     pub fn member(&self) -> Result<DynAny, DynError> {
         if self.has_no_active_member()? {
             return Err(DynErrorKind::InvalidValue("no member of the union is selected").into());
@@ -244,7 +244,7 @@ impl DynUnion {
         Ok(self.component(1))
     }
 
-    /// Returns the name of the selected member, with the errors of [`member`](Self::member).
+    /// Returns the name of the selected member. Fails like [`member`](Self::member).
     pub fn member_name(&self) -> Result<Box<str>, DynError> {
         self.member()?;
         let (code, value) = (self.type_code()?.unaliased(), self.dynamic()?.value);
@@ -255,7 +255,7 @@ impl DynUnion {
         selected.map(|member| (*member.name).into()).ok_or_else(super::removed_component)
     }
 
-    /// Returns the kind of the selected member, with the errors of [`member`](Self::member).
+    /// Returns the kind of the selected member. Fails like [`member`](Self::member).
     pub fn member_kind(&self) -> Result<TcKind, DynError> {
         self.member()?.type_code().map(|code| code.kind())
     }
@@ -268,12 +268,12 @@ impl DynSequence {
         self.component_count()
     }
 
-    /// Removes elements at the end, or appends elements with default values. A position of -1 moves to the
-    /// first new element. The position becomes -1 if its element is removed.
+    /// Removes elements at the end, or appends elements with default values. If the position is -1, it moves
+    /// to the first new element. If the element at the position is removed, the position becomes -1.
     ///
     /// # Errors
-    /// [`Bounds`](DynErrorKind::Bounds): the length exceeds the bound of the sequence, or differs from that
-    /// of the array. [`Limit`](DynErrorKind::Limit): the new elements take over 64 MiB.
+    /// [`Bounds`](DynErrorKind::Bounds) if the length exceeds the bound of the sequence, or is not that of
+    /// the array. [`Limit`](DynErrorKind::Limit) if the new elements would take more than 64 MiB.
     pub fn set_length(&self, length: usize) -> Result<(), DynError> {
         let (original, position) = (self.length()?, self.position()?);
         self.change(&mut |code, part, _| {
@@ -304,11 +304,11 @@ impl DynSequence {
         components(self, self.length()?)
     }
 
-    /// Sets all elements, and thereby the length of a sequence.
+    /// Sets all elements, and thereby also the length of a sequence.
     ///
     /// # Errors
-    /// [`TypeMismatch`](DynErrorKind::TypeMismatch), [`Bounds`](DynErrorKind::Bounds). The value is then
-    /// unchanged.
+    /// [`TypeMismatch`](DynErrorKind::TypeMismatch), [`Bounds`](DynErrorKind::Bounds). The value is unchanged
+    /// after an error.
     pub fn set_elements(&self, elements: Vec<Dynamic>) -> Result<(), DynError> {
         let original = self.dynamic()?;
         let set = || {
@@ -328,8 +328,8 @@ impl DynSequence {
 
 fn resize(items: &mut Items, length: usize, element: &TypeCode) -> Result<(), DynError> {
     let charge = |size: usize| match size {
-        0..=MAX_SIZE => Ok(()),
-        _ => Err(DynError::from(DynErrorKind::Limit("the elements that are added take over 64 MiB"))),
+        0..=MAX_BYTES => Ok(()),
+        _ => Err(DynError::from(DynErrorKind::Limit("the new elements would take more than 64 MiB"))),
     };
     if items.resize_contiguous(length, charge)? {
         return Ok(());
@@ -366,7 +366,7 @@ impl DynEnum {
     /// Sets the enumerator by its name.
     ///
     /// # Errors
-    /// [`NoSuchMember`](DynErrorKind::NoSuchMember).
+    /// [`NoSuchMember`](DynErrorKind::NoSuchMember) if there is no enumerator with this name.
     #[doc(alias = "set_as_string")]
     pub fn set_name(&self, name: &str) -> Result<(), DynError> {
         let at = names_of(&self.type_code()?).iter().position(|other| **other == *name);
@@ -377,7 +377,7 @@ impl DynEnum {
     /// Sets the enumerator by its ordinal.
     ///
     /// # Errors
-    /// [`Bounds`](DynErrorKind::Bounds).
+    /// [`Bounds`](DynErrorKind::Bounds) if there is no enumerator with this ordinal.
     #[doc(alias = "set_as_ulong")]
     pub fn set_ordinal(&self, ordinal: u32) -> Result<(), DynError> {
         self.set(Value::Enum(ordinal))
@@ -385,7 +385,7 @@ impl DynEnum {
 }
 
 impl DynFixed {
-    /// Returns the number, with all digits after its decimal point.
+    /// Returns the number as text, with all digits after its decimal point.
     #[doc(alias = "get_value")]
     pub fn value(&self) -> Result<String, DynError> {
         match self.dynamic()?.value {
@@ -394,13 +394,12 @@ impl DynFixed {
         }
     }
 
-    /// Sets the number, with or without a decimal point. As in IDL, the text may end with `d` or `D`. Returns
-    /// `false` if digits were cut off because the type has fewer digits after the decimal point.
+    /// Sets the number from a text with or without a point. As in IDL, the text may end with `d` or `D`.
+    /// Returns `false` if digits other than zero were cut off because they exceed the scale of the type.
     ///
     /// # Errors
-    /// [`Syntax`](DynErrorKind::Syntax): the text is not a number.
-    /// [`InvalidValue`](DynErrorKind::InvalidValue): it has more digits before the decimal point than the
-    /// type.
+    /// [`Syntax`](DynErrorKind::Syntax) if the text is not a number, and
+    /// [`InvalidValue`](DynErrorKind::InvalidValue) if there are too many digits before the point.
     pub fn set_value(&self, text: &str) -> Result<bool, DynError> {
         let code = self.type_code()?.unaliased();
         let (digits, scale) = (code.fixed_digits().unwrap_or(1), code.fixed_scale().unwrap_or(0));
@@ -412,7 +411,8 @@ impl DynFixed {
         let fraction = fraction.get(..usize::try_from(scale).unwrap_or(0)).unwrap_or(fraction);
         let exact = Decimal::parse(text, digits, scale);
         let number = exact.or_else(|| Decimal::parse(&format!("{whole}.{fraction}"), digits, scale));
-        let number = number.ok_or(DynErrorKind::InvalidValue("the number has more digits than its type"))?;
+        let number =
+            number.ok_or(DynErrorKind::InvalidValue("the number has too many digits for its type"))?;
         self.set(Value::Fixed(Box::new(number)))?;
         Ok(exact.is_some())
     }
@@ -449,11 +449,10 @@ impl DynValue {
         Ok(())
     }
 
-    /// Sets a null value to a value with default members.
+    /// Replaces null by a value with default members. Does nothing if the value is not null.
     ///
     /// # Errors
-    /// [`Inconsistent`](DynErrorKind::Inconsistent): the type has no values, because it is abstract, or it is
-    /// `custom`.
+    /// [`Inconsistent`](DynErrorKind::Inconsistent) if the type is abstract or `custom`.
     pub fn set_to_value(&self) -> Result<(), DynError> {
         if !self.is_null()? {
             return Ok(());
@@ -478,19 +477,18 @@ impl DynValue {
     /// Returns the name of the member at the current position.
     ///
     /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue) at -1, and if the value is null.
+    /// [`InvalidValue`](DynErrorKind::InvalidValue) if the position is -1 or the value is null.
     pub fn current_member_name(&self) -> Result<Box<str>, DynError> {
         current_member(self, &self.names()?).map(|(name, _)| name)
     }
 
-    /// Returns the kind of the member at the current position, with the errors of
+    /// Returns the kind of the member at the current position. Fails like
     /// [`current_member_name`](Self::current_member_name).
     pub fn current_member_kind(&self) -> Result<TcKind, DynError> {
         current_member(self, &self.names()?).map(|(_, kind)| kind)
     }
 
-    /// Returns the state with the members' names, that of bases first. The member of a value box is named
-    /// `value`.
+    /// Returns the members with their names, those of bases first. A value box has one member named `value`.
     ///
     /// # Errors
     /// [`InvalidValue`](DynErrorKind::InvalidValue) if the value is null.
@@ -500,10 +498,10 @@ impl DynValue {
         members(self, &self.names()?)
     }
 
-    /// Sets the state; a null value becomes a value first.
+    /// Sets all members. If the value is null, it is first set to a value with default members.
     ///
     /// # Errors
-    /// Those of [`DynStruct::set_members`].
+    /// The errors of [`set_to_value`](Self::set_to_value) and [`DynStruct::set_members`].
     #[doc(alias = "set_boxed_value")]
     pub fn set_members(&self, members: Vec<(Box<str>, Dynamic)>) -> Result<(), DynError> {
         self.set_to_value()?;

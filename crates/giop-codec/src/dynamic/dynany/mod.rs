@@ -1,4 +1,4 @@
-//! Access to a value by its components, as in the standard ("Dynamic Management of Any Values").
+//! [`DynAny`]: standard access to a value by its components ("Dynamic Management of Any Values").
 
 mod graph;
 mod kinds;
@@ -16,16 +16,17 @@ use super::{DynError, DynErrorKind, Dynamic, Value, ValueGraph};
 use crate::any::Any;
 use crate::typecode::{TcKind, TypeCode};
 
-/// A value that is read and changed component by component, without its type at compile time.
+/// A value whose type is known only at run time, and which is read and changed component by component.
 ///
-/// [`current_component`](Self::current_component) returns a part of this value, not a copy: a change of the
-/// component changes the whole. Clones refer to the same value; [`copy`](Self::copy) creates another one.
-/// Each component has its own current position among its components: 0 initially, or -1 if there are none. A
-/// component is removed from its value when another member of a union is selected, or a sequence is
-/// shortened. All methods of a removed component return [`InvalidValue`](DynErrorKind::InvalidValue). To
-/// `destroy` a value, drop it.
+/// [`current_component`](Self::current_component) returns a part of this value, not a copy. A change of the
+/// component changes the whole value. Clones refer to the same value, and [`copy`](Self::copy) to a new one.
 ///
-/// For programs that are not ported from other languages, [`Dynamic`] and its paths are simpler.
+/// Each value and component has a current position among its own components. The position is initially 0, or
+/// -1 if there are no components. A component is removed from its value when another member of a union is
+/// selected, or when a sequence is shortened. All methods of a removed component return
+/// [`InvalidValue`](DynErrorKind::InvalidValue). The standard's operation `destroy` is `drop`.
+///
+/// [`Dynamic`] and its paths are simpler to use. This type helps to port programs from other languages.
 ///
 /// ```
 /// use giop_codec::dynamic::DynAny;
@@ -45,15 +46,15 @@ use crate::typecode::{TcKind, TypeCode};
 #[derive(Clone)]
 pub struct DynAny {
     root: Arc<Mutex<DynAnyRoot>>,
-    /// The index of the component at each level, from the root to this part.
+    /// The path from the root to this part, as the index of the component at each level.
     path: Vec<usize>,
 }
 
 struct DynAnyRoot {
     dynamic: Dynamic,
-    /// The number of nodes after the last removal of unreachable nodes.
+    /// The number of nodes in the graph after the last removal of unreachable nodes.
     nodes_after_prune: usize,
-    /// Current positions that differ from the initial ones, by the paths of the parts.
+    /// The current positions by the paths of parts. A part without an entry is at its initial position.
     positions: BTreeMap<Vec<usize>, Option<usize>>,
 }
 
@@ -71,7 +72,7 @@ fn has_components(code: &TypeCode) -> bool {
     use TcKind::{Array, Event, Except, Sequence, Struct, Union, Value, ValueBox};
     let code = code.unaliased();
     match code.kind() {
-        // Clause "DynAny / Traversal": an exception without members has no components either.
+        // As the clause "DynAny / Traversal" requires, an exception without members has no components.
         Except => code.member_count().is_ok_and(|members| members > 0),
         kind => matches!(kind, Struct | Union | Sequence | Array | Value | ValueBox | Event),
     }
@@ -81,13 +82,13 @@ impl DynAny {
     /// Creates a `DynAny` with the value of an any.
     ///
     /// # Errors
-    /// [`Decode`](DynErrorKind::Decode): the any was received with data that is not a value of its type.
+    /// [`Decode`](DynErrorKind::Decode) if the any was received with data that is not a value of its type.
     #[doc(alias = "create_dyn_any")]
     pub fn from_any(any: &Any) -> Result<DynAny, DynError> {
         any.to_dynamic().map(DynAny::from)
     }
 
-    /// Creates a `DynAny` with the default value of a type: see [`Dynamic::default_of`].
+    /// Creates a `DynAny` with the default value of a type, which [`Dynamic::default_of`] describes.
     ///
     /// # Errors
     /// [`Inconsistent`](DynErrorKind::Inconsistent), [`Limit`](DynErrorKind::Limit).
@@ -99,7 +100,7 @@ impl DynAny {
     /// Returns the value as an any.
     ///
     /// # Errors
-    /// [`Encode`](DynErrorKind::Encode), [`InvalidValue`](DynErrorKind::InvalidValue).
+    /// [`Encode`](DynErrorKind::Encode), [`InvalidValue`](DynErrorKind::InvalidValue), and
     /// [`Inconsistent`](DynErrorKind::Inconsistent) for a `custom` value.
     pub fn to_any(&self) -> Result<Any, DynError> {
         Any::from_dynamic(&self.dynamic()?)
@@ -154,7 +155,7 @@ impl DynAny {
         Ok(())
     }
 
-    /// Returns whether the types are equivalent and the values equal.
+    /// Returns whether the types are equivalent and the values are equal.
     pub fn equal(&self, other: &DynAny) -> Result<bool, DynError> {
         let (one, other) = (self.dynamic()?, other.dynamic()?);
         if !one.code.equivalent(&other.code) {
@@ -163,39 +164,36 @@ impl DynAny {
         if one.value == other.value && one.graph == other.graph {
             return Ok(true);
         }
-        // Trees of equal values may differ: numbers may be contiguous or separate, and nodes in another
-        // order.
+        // Equal values may have different trees: numbers may be contiguous or not, and nodes in any order.
         Ok(Any::from_dynamic(&one)? == Any::from_dynamic(&Dynamic { code: one.code.clone(), ..other })?)
     }
 
-    /// Creates a `DynAny` with a copy of the value, at its initial position.
+    /// Creates a `DynAny` with a copy of the value. All its positions are the initial ones.
     pub fn copy(&self) -> Result<DynAny, DynError> {
         self.dynamic().map(DynAny::from)
     }
 
-    /// Returns the number of components: members, elements, or the discriminator and the member of a union; 0
-    /// for other types.
+    /// Returns the number of components: the members, the elements, or the discriminator and the selected
+    /// member of a union. Other types have no components.
     pub fn component_count(&self) -> Result<usize, DynError> {
         let root = self.lock();
         let (_, value) = self.part(&root)?;
         Ok(component_count(&value, &root.dynamic.graph))
     }
 
-    /// Returns the component at the current position; `None` at -1.
+    /// Returns the component at the current position, or `None` if the position is -1.
     ///
     /// # Errors
-    /// [`TypeMismatch`](DynErrorKind::TypeMismatch): values of the type have no components.
-    /// [`InvalidValue`](DynErrorKind::InvalidValue).
+    /// [`TypeMismatch`](DynErrorKind::TypeMismatch) if values of the type never have components.
     pub fn current_component(&self) -> Result<Option<DynAny>, DynError> {
         let code = self.type_code()?;
         if !has_components(&code) {
-            return Err(mismatch(&code, "a component"));
+            return Err(mismatch(&code, "access to components"));
         }
         Ok(self.position()?.map(|index| self.component(index)))
     }
 
-    /// Moves to the component with this index. If there is none, the position becomes -1 and the result is
-    /// `false`.
+    /// Moves to the component with this index. If there is none, the position is -1 and the result `false`.
     pub fn seek(&self, index: i32) -> Result<bool, DynError> {
         let count = self.component_count()?;
         let found = usize::try_from(index).ok().filter(|index| *index < count);
@@ -233,7 +231,7 @@ impl DynAny {
         Ok(stored.unwrap_or(Some(0)).filter(|index| *index < count))
     }
 
-    /// Resets the positions of this part and its components to the initial ones.
+    /// Resets the positions of this part and of all parts in it to the initial ones.
     fn forget_positions(&self) {
         let mut root = self.lock();
         let following = root.positions.range(self.path.clone()..).map(|(path, _)| path);
@@ -243,6 +241,7 @@ impl DynAny {
         }
     }
 
+    /// Returns the type and value of this part.
     fn part<'w>(&self, root: &'w DynAnyRoot) -> Result<(TypeCode, Cow<'w, Value>), DynError> {
         let mut code = root.dynamic.code.clone();
         let mut value = Cow::Borrowed(&root.dynamic.value);
@@ -253,6 +252,7 @@ impl DynAny {
         Ok((code, value))
     }
 
+    /// Calls `f` with the type and value of this part, and with the graph.
     fn change<R>(
         &self,
         f: &mut dyn FnMut(&TypeCode, &mut Value, &mut ValueGraph) -> Result<R, DynError>,
@@ -263,14 +263,14 @@ impl DynAny {
         let index = |at: usize, _: &TypeCode, _: &Value| self.path.get(at).copied();
         match last_node(code, value, graph, self.path.len(), &index) {
             Some((at, code, node)) => {
-                let further = self.path.get(at..).unwrap_or_default();
-                change(&code, &mut Value::Node(Some(node)), graph, further, f)
+                let rest = self.path.get(at..).unwrap_or_default();
+                change(&code, &mut Value::Node(Some(node)), graph, rest, f)
             }
             None => change(code, value, graph, &self.path, f),
         }
     }
 
-    /// Drops unreachable nodes once they may be half of all nodes.
+    /// Removes unreachable nodes if more than half of all nodes were added since the last removal.
     fn prune_if_needed(&self) {
         let mut root = self.lock();
         let DynAnyRoot { dynamic, nodes_after_prune, .. } = &mut *root;
@@ -280,8 +280,8 @@ impl DynAny {
         }
     }
 
-    /// Returns the target of `get_..` and `insert_..`: the value itself, or its current component if its type
-    /// has components.
+    /// Returns the part to which the methods `get_…` and `insert_…` apply: the value itself, or its current
+    /// component if its type has components.
     fn target(&self) -> Result<DynAny, DynError> {
         if !has_components(&self.type_code()?) {
             return Ok(self.clone());
@@ -298,8 +298,8 @@ fn change<R>(
     path: &[usize],
     f: &mut dyn FnMut(&TypeCode, &mut Value, &mut ValueGraph) -> Result<R, DynError>,
 ) -> Result<R, DynError> {
-    let Some((index, further)) = path.split_first() else { return f(code, value, graph) };
-    edit_component(code, value, graph, *index, &mut |code, part, graph| change(code, part, graph, further, f))
+    let Some((index, rest)) = path.split_first() else { return f(code, value, graph) };
+    edit_component(code, value, graph, *index, &mut |code, part, graph| change(code, part, graph, rest, f))
 }
 
 impl From<Dynamic> for DynAny {

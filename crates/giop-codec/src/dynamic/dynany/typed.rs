@@ -1,4 +1,4 @@
-//! Typed access to the content of a `DynAny`.
+//! Access to the content of a `DynAny` by methods for each basic type.
 
 use bytes::Bytes;
 
@@ -10,7 +10,7 @@ use crate::cdr::{Char, LongDouble, Seq, WChar, WString};
 use crate::ior::Ior;
 use crate::typecode::TypeCode;
 
-macro_rules! simple {
+macro_rules! basic_accessors {
     ($($get:ident $insert:ident $rust:ty, $what:literal, $found:pat => $out:expr, $value:ident => $in:expr;)*) => {
         /// Access to values of one type. The methods apply to the value itself, or to its current component
         /// if its type has components.
@@ -19,15 +19,15 @@ macro_rules! simple {
                 #[doc = concat!("Returns the value, if it is of type ", $what, ".")]
                 ///
                 /// # Errors
-                /// [`TypeMismatch`](super::DynErrorKind::TypeMismatch);
-                /// [`InvalidValue`](super::DynErrorKind::InvalidValue) at -1.
+                /// [`TypeMismatch`](super::DynErrorKind::TypeMismatch), or
+                /// [`InvalidValue`](super::DynErrorKind::InvalidValue) if the position is -1.
                 pub fn $get(&self) -> Result<$rust, DynError> {
                     let target = self.target()?;
                     let root = target.lock();
                     let (code, value) = target.part(&root)?;
                     match &*value {
                         $found => Ok($out),
-                        _ => Err(mismatch(&code, $what)),
+                        _ => Err(mismatch(&code, concat!("access as ", $what))),
                     }
                 }
 
@@ -45,7 +45,7 @@ macro_rules! simple {
     };
 }
 
-simple! {
+basic_accessors! {
     get_boolean insert_boolean bool, "boolean", Value::Boolean(v) => *v, v => Value::Boolean(v);
     get_octet insert_octet u8, "octet", Value::Octet(v) => *v, v => Value::Octet(v);
     get_char insert_char Char, "char", Value::Char(v) => *v, v => Value::Char(v);
@@ -66,17 +66,17 @@ simple! {
     get_any insert_any Any, "any", Value::Any(v) => (**v).clone(), v => Value::Any(Box::new(v));
 }
 
-macro_rules! sequences {
+macro_rules! sequence_accessors {
     ($($get:ident $insert:ident $items:ident $item:ident $rust:ty, $what:literal;)*) => {
-        /// Access to sequences and arrays of numbers and characters. The methods apply to the value itself or
-        /// to its current component.
+        /// Access to sequences and arrays of numbers and characters. The methods apply to the value itself if
+        /// it is such a sequence or array, and otherwise to its current component.
         impl DynAny {
             $(
                 #[doc = concat!("Returns the elements, if they are of type ", $what, ".")]
                 ///
                 /// # Errors
-                /// [`TypeMismatch`](super::DynErrorKind::TypeMismatch);
-                /// [`InvalidValue`](super::DynErrorKind::InvalidValue) at -1.
+                /// [`TypeMismatch`](super::DynErrorKind::TypeMismatch), or
+                /// [`InvalidValue`](super::DynErrorKind::InvalidValue) if the position is -1.
                 pub fn $get(&self) -> Result<$rust, DynError> {
                     let target = self.list()?;
                     let root = target.lock();
@@ -87,9 +87,9 @@ macro_rules! sequences {
                         Some(Items::Values(values)) => {
                             let item = |value: &Value| if let Value::$item(item) = value { Some(*item) } else { None };
                             let all: Option<Vec<_>> = values.iter().map(item).collect();
-                            all.map(Into::into).ok_or_else(|| mismatch(&code, concat!("a sequence of ", $what)))
+                            all.map(Into::into).ok_or_else(|| mismatch(&code, concat!("access as a sequence of ", $what)))
                         }
-                        _ => Err(mismatch(&code, concat!("a sequence of ", $what))),
+                        _ => Err(mismatch(&code, concat!("access as a sequence of ", $what))),
                     }
                 }
 
@@ -110,7 +110,7 @@ macro_rules! sequences {
     };
 }
 
-sequences! {
+sequence_accessors! {
     get_octet_seq insert_octet_seq Octets Octet Bytes, "octet";
     get_char_seq insert_char_seq Chars Char Seq<Char>, "char";
     get_short_seq insert_short_seq Shorts Short Seq<i16>, "short";
@@ -127,7 +127,7 @@ impl DynAny {
     /// Returns the content of the any that is the value itself or its current component.
     ///
     /// # Errors
-    /// Those of [`get_any`](Self::get_any) and [`from_any`](Self::from_any).
+    /// The errors of [`get_any`](Self::get_any) and [`from_any`](Self::from_any).
     pub fn get_dyn_any(&self) -> Result<DynAny, DynError> {
         DynAny::from_any(&self.get_any()?)
     }
@@ -135,7 +135,7 @@ impl DynAny {
     /// Sets the content of the any that is the value itself or its current component.
     ///
     /// # Errors
-    /// Those of [`insert_any`](Self::insert_any) and [`to_any`](Self::to_any).
+    /// The errors of [`insert_any`](Self::insert_any) and [`to_any`](Self::to_any).
     pub fn insert_dyn_any(&self, value: &DynAny) -> Result<(), DynError> {
         self.insert_any(value.to_any()?)
     }
@@ -153,7 +153,8 @@ impl DynAny {
         Ok(())
     }
 
-    /// Returns the sequence or array that is the value itself or its current component.
+    /// Returns the part to which the methods for sequences apply: the value itself if it is a sequence or
+    /// array whose elements have no components, and otherwise as for the other methods.
     fn list(&self) -> Result<DynAny, DynError> {
         use crate::typecode::TcKind::{Array, Sequence};
         let code = self.type_code()?.unaliased();

@@ -1,4 +1,5 @@
-//! Type codes as JSON: `"long"`, `"string<8>"`, or an object that describes their parts.
+//! Conversion of type codes to JSON and back. The JSON is a string such as `"long"` or `"string<8>"`, or an
+//! object that describes the parts of the type.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -10,37 +11,37 @@ use serde_json::{Map, Value as Json};
 use super::super::Value as Tree;
 use super::super::build::{discriminator_value, label_of};
 use super::key;
-use crate::ior::MAX_REPOSITORY_ID;
+use crate::ior::MAX_REPOSITORY_ID_BYTES;
 use crate::typecode::{
-    Body, Builder, Index, Labels, MAX_LEVELS, MAX_NODES, Member, NamedType, Node, Nodes, TcKind, TypeCode,
-    Union, Value, ValueModifier, has_digits,
+    Body, Builder, Index, LabelEncoding, MAX_LEVELS, MAX_NODES, Member, NamedType, Node, Nodes, TcKind,
+    TypeCode, Union, Value, ValueModifier, is_valid_fixed,
 };
 
 impl Serialize for TypeCode {
     /// Uses the mapping of docs/JSON.md.
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let remaining = size(&self.nodes).saturating_mul(4).saturating_add(MAX_REPEATED);
-        let (named, remaining) = (RefCell::default(), Cell::new(remaining));
-        let writer = CodeWriter { nodes: &self.nodes, named, remaining };
+        let remaining = text_size(&self.nodes).saturating_mul(4).saturating_add(MAX_REPEATED_BYTES);
+        let (named, remaining_bytes) = (RefCell::default(), Cell::new(remaining));
+        let writer = CodeWriter { nodes: &self.nodes, named, remaining_bytes };
         TypePart { writer: &writer, index: self.root, depth: 0 }.serialize(to)
     }
 }
 
 impl<'de> Deserialize<'de> for TypeCode {
-    /// Accepts at most [`MAX_NODES`] types in [`MAX_LEVELS`] levels.
+    /// Accepts at most [`MAX_NODES`] types that are nested at most [`MAX_LEVELS`] deep.
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<TypeCode, D::Error> {
         from_json(&Json::deserialize(from)?).map_err(D::Error::custom)
     }
 }
 
-/// The maximum number of bytes for types without an id, which are written at each use.
-const MAX_REPEATED: usize = 1 << 20;
+/// The approximate maximum of bytes for repetitions of types without an id, which are written at each use.
+const MAX_REPEATED_BYTES: usize = 1 << 20;
 
-/// The approximate size of a node's text in bytes, without names.
-const NODE_SIZE: usize = 48;
+/// The approximate size of the text of one type in a type code, without names.
+const NODE_BYTES: usize = 48;
 
-/// Returns the approximate size of a node's text in bytes, without the nodes that it refers to.
-fn size_of_node(node: &Node) -> usize {
+/// Returns the approximate size in bytes of the text of one type, without the types to which it refers.
+fn node_text_size(node: &Node) -> usize {
     let names: usize = match node {
         Node::Named(NamedType { id, name, body, .. }) => {
             let enumerators = if let Body::Enumerators(names) = body { &**names } else { &[] };
@@ -48,19 +49,20 @@ fn size_of_node(node: &Node) -> usize {
         }
         _ => 0,
     };
-    NODE_SIZE + names + node.members().iter().map(|member| NODE_SIZE + member.name.len()).sum::<usize>()
+    NODE_BYTES + names + node.members().iter().map(|member| NODE_BYTES + member.name.len()).sum::<usize>()
 }
 
-/// Returns the approximate size in bytes of the text of all nodes, each written once.
-pub(super) fn size(nodes: &Nodes) -> usize {
-    nodes.all().iter().map(size_of_node).sum()
+/// Returns the approximate size in bytes of the text of all types if each is written once.
+pub(super) fn text_size(nodes: &Nodes) -> usize {
+    nodes.all().iter().map(node_text_size).sum()
 }
 
 struct CodeWriter<'a> {
     nodes: &'a Nodes,
-    /// For each id, the last type written with it: the target of a reference by id.
+    /// The last type that was written with each id. A reference by id refers to that type.
     named: RefCell<HashMap<Box<str>, Index>>,
-    remaining: Cell<usize>,
+    /// The approximate number of bytes that may still be written.
+    remaining_bytes: Cell<usize>,
 }
 
 struct TypePart<'a> {
@@ -85,13 +87,13 @@ impl Serialize for TypePart<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let writer = self.writer;
         let node = writer.nodes.at(self.index);
-        let Some(remaining) = writer.remaining.get().checked_sub(size_of_node(node)) else {
-            return Err(S::Error::custom("the type uses types without an id too often"));
+        let Some(remaining) = writer.remaining_bytes.get().checked_sub(node_text_size(node)) else {
+            return Err(S::Error::custom("the type repeats types without an id too often"));
         };
-        writer.remaining.set(remaining);
+        writer.remaining_bytes.set(remaining);
         let part = |index| TypePart { writer, index, depth: self.depth + 1 };
         if self.depth > MAX_LEVELS {
-            return Err(S::Error::custom(format_args!("types are nested over {MAX_LEVELS} deep")));
+            return Err(S::Error::custom(format_args!("types have more than {MAX_LEVELS} levels")));
         }
         let named = match node {
             Node::Basic(kind) => return to.serialize_str(kind.keyword()),
@@ -121,7 +123,7 @@ impl Serialize for TypePart<'_> {
                 map.serialize_entry("length", length)?;
                 return map.end();
             }
-            Node::Recursive(_) => return Err(S::Error::custom("the type is incomplete")),
+            Node::Placeholder(_) => return Err(S::Error::custom("the type is incomplete")),
             Node::Named(named) => named,
         };
         let mut map = to.serialize_map(None)?;
@@ -191,7 +193,7 @@ impl Serialize for OneMember<'_> {
             }
         }
         map.serialize_entry("name", &*member.name)?;
-        map.serialize_entry("type", &TypePart { writer, index: member.kind, depth: self.of.depth + 1 })?;
+        map.serialize_entry("type", &TypePart { writer, index: member.ty, depth: self.of.depth + 1 })?;
         if matches!(body, Body::Value(_)) && member.label == 0 {
             map.serialize_entry("visibility", "private")?;
         }
@@ -218,7 +220,7 @@ fn label_json(nodes: &Nodes, discriminator: Index, label: &Tree) -> Json {
     }
 }
 
-/// Reads a type code from its JSON. The error is a description of the fault.
+/// Reads a type code from its JSON. The error describes the fault.
 pub(super) fn from_json(json: &Json) -> Result<TypeCode, String> {
     let mut reader = Reader { builder: Builder::default(), named: HashMap::new(), open: Vec::new() };
     let root = reader.code(json)?;
@@ -229,22 +231,24 @@ pub(super) fn from_json(json: &Json) -> Result<TypeCode, String> {
 struct Reader {
     builder: Builder,
     named: HashMap<String, Index>,
-    /// The types that are being read, and for each whether recursion through it can end.
+    /// The types that are being read, each with whether recursion through it can end.
     open: Vec<(Index, bool)>,
 }
 
 fn text<'j>(object: &'j Map<String, Json>, name: &str) -> Result<&'j str, String> {
     match object.get(name) {
         None => Ok(""),
-        Some(Json::String(text)) if text.len() <= MAX_REPOSITORY_ID => Ok(text),
-        Some(_) => Err(format!("`{name}` of a type is a string of at most {MAX_REPOSITORY_ID} bytes")),
+        Some(Json::String(text)) if text.len() <= MAX_REPOSITORY_ID_BYTES => Ok(text),
+        Some(_) => {
+            Err(format!("`{name}` of a type must be a string of up to {MAX_REPOSITORY_ID_BYTES} bytes"))
+        }
     }
 }
 
 fn number(object: &Map<String, Json>, name: &str) -> Result<u32, String> {
     let Some(json) = object.get(name) else { return Ok(0) };
     let number = json.as_u64().and_then(|number| u32::try_from(number).ok());
-    number.ok_or_else(|| format!("`{name}` of a type is a number up to 4294967295"))
+    number.ok_or_else(|| format!("`{name}` of a type must be a number up to 4294967295"))
 }
 
 impl Reader {
@@ -252,7 +256,7 @@ impl Reader {
         match json {
             Json::String(word) => self.word(word),
             Json::Object(object) => self.object(object),
-            _ => Err("a type is a string such as \"long\", or an object with a `kind`".to_owned()),
+            _ => Err("a type must be a string such as \"long\", or an object with a `kind`".to_owned()),
         }
     }
 
@@ -261,7 +265,7 @@ impl Reader {
         if let Some(kind) = basic {
             return Ok(self.builder.basic(*kind));
         }
-        let unknown = || format!("there is no type `{word}`: named types are objects with a `kind`");
+        let unknown = || format!("`{word}` is not a type: a named type must be an object with a `kind`");
         let (name, arguments) = match word.split_once('<') {
             Some((name, rest)) => (name, Some(rest.strip_suffix('>').ok_or_else(unknown)?)),
             None => (word, None),
@@ -275,8 +279,8 @@ impl Reader {
                 let (digits, scale) = arguments.split_once(',').ok_or_else(unknown)?;
                 let digits = digits.trim().parse().map_err(|_| unknown())?;
                 let scale = scale.trim().parse().map_err(|_| unknown())?;
-                if !has_digits(digits, scale) {
-                    return Err("a fixed has 1 to 31 digits, and a scale of -31 to 31".to_owned());
+                if !is_valid_fixed(digits, scale) {
+                    return Err("a fixed must have 1 to 31 digits and a scale of -31 to 31".to_owned());
                 }
                 Node::Fixed { digits, scale }
             }
@@ -289,7 +293,7 @@ impl Reader {
 
     fn reserve(&mut self) -> Result<Index, String> {
         if self.builder.len() >= MAX_NODES {
-            return Err(format!("a type is made of at most {MAX_NODES} types"));
+            return Err(format!("a type must not contain more than {MAX_NODES} types"));
         }
         Ok(self.builder.reserve())
     }
@@ -298,11 +302,11 @@ impl Reader {
         let index = *self
             .named
             .get(id)
-            .ok_or_else(|| format!("`$ref` to the type `{id}`, which is not defined before"))?;
+            .ok_or_else(|| format!("`$ref` names the type `{id}`, which must be defined before it"))?;
         let enclosing = self.open.iter().position(|(open, _)| *open == index);
         match enclosing {
             Some(first) if !self.open.iter().skip(first).any(|(_, ends)| *ends) => {
-                Err(format!("values of the type `{id}` would be infinite"))
+                Err(format!("the type `{id}` contains itself, so its values would be infinite"))
             }
             _ => Ok(index),
         }
@@ -310,14 +314,14 @@ impl Reader {
 
     fn object(&mut self, object: &Map<String, Json>) -> Result<Index, String> {
         if let Some(id) = object.get(key::REF) {
-            return self.reference(id.as_str().ok_or("`$ref` is a repository id")?);
+            return self.reference(id.as_str().ok_or("`$ref` must be a repository id")?);
         }
         if self.open.len() >= MAX_LEVELS {
-            return Err(format!("types are nested over {MAX_LEVELS} deep"));
+            return Err(format!("types have more than {MAX_LEVELS} levels"));
         }
         let word = text(object, "kind")?;
         let kind = TcKind::ALL.iter().find(|kind| !kind.is_basic() && name_of(**kind) == word);
-        let kind = *kind.ok_or_else(|| format!("`{word}` is not a kind of types"))?;
+        let kind = *kind.ok_or_else(|| format!("`{word}` is not a kind of type"))?;
         let index = self.reserve()?;
         self.open.push((index, !matches!(kind, TcKind::Sequence | TcKind::Array | TcKind::Alias)));
         let node = match kind {
@@ -328,7 +332,7 @@ impl Reader {
                 Node::Array { element: self.part(object, "element")?, length: number(object, "length")? }
             }
             TcKind::String | TcKind::WString | TcKind::Fixed => {
-                return Err(format!("`{word}` is written as a string, such as \"string<8>\""));
+                return Err(format!("the type `{word}` must be written as a string, such as \"string<8>\""));
             }
             kind => {
                 let (id, name) = (text(object, "id")?, text(object, "name")?);
@@ -345,7 +349,7 @@ impl Reader {
     }
 
     fn part(&mut self, object: &Map<String, Json>, name: &str) -> Result<Index, String> {
-        self.code(object.get(name).ok_or_else(|| format!("a type has no `{name}`"))?)
+        self.code(object.get(name).ok_or_else(|| format!("the `{name}` of a type is missing"))?)
     }
 
     fn body(&mut self, kind: TcKind, object: &Map<String, Json>) -> Result<Body, String> {
@@ -354,7 +358,7 @@ impl Reader {
             TcKind::Enum => {
                 let name = |json: &Json| json.as_str().map(|name| name.to_owned().into());
                 let names = members(object)?.iter().map(name).collect::<Option<Box<[_]>>>();
-                Body::Enumerators(names.ok_or("the members of an enum are names")?)
+                Body::Enumerators(names.ok_or("the members of an enum must be strings")?)
             }
             TcKind::Struct | TcKind::Except => {
                 let read = |json| self.member(json, 0);
@@ -381,10 +385,10 @@ impl Reader {
     }
 
     fn member(&mut self, json: &Json, label: i64) -> Result<Member, String> {
-        let object = json.as_object().ok_or("a member is an object with `name` and `type`")?;
+        let object = json.as_object().ok_or("a member must be an object with `name` and `type`")?;
         let name = text(object, "name")?.to_owned();
         let kind = self.part(object, "type").map_err(|error| format!("{name}: {error}"))?;
-        Ok(Member { name: name.into(), kind, label })
+        Ok(Member { name: name.into(), ty: kind, label })
     }
 
     fn union(&mut self, object: &Map<String, Json>) -> Result<Union, String> {
@@ -397,8 +401,8 @@ impl Reader {
         }
         let node = self.builder.get(unaliased).ok_or("a union cannot be its own discriminator")?.clone();
         let nodes = Nodes::from(Box::<[Node]>::from([node]));
-        let valid_labels = Labels::of_node(&nodes, 0)
-            .ok_or("the discriminator of a union is an integer, char, boolean or enum")?;
+        let valid_labels = LabelEncoding::of_node(&nodes, 0)
+            .ok_or("the discriminator of a union must be an integer, char, boolean or enum")?;
         let by_name: HashMap<&str, usize> = match nodes.at(0) {
             Node::Named(NamedType { body: Body::Enumerators(names), .. }) => {
                 names.iter().enumerate().rev().map(|(at, name)| (&**name, at)).collect()
@@ -410,13 +414,14 @@ impl Reader {
             let at = u32::try_from(all.len()).map_err(|_| "too many members")?;
             let label = if json.get("default") == Some(&Json::Bool(true)) {
                 if default.replace(at).is_some() {
-                    return Err("a union has at most one default member".to_owned());
+                    return Err("a union must have at most one default member".to_owned());
                 }
                 0
             } else {
                 let label =
-                    json.get("label").ok_or("a union's member has a `label` or `\"default\": true`")?;
-                let label = label_from(nodes.at(0), &by_name, label).filter(|label| valid_labels.has(*label));
+                    json.get("label").ok_or("a union's member must have a `label` or `\"default\": true`")?;
+                let label =
+                    label_from(nodes.at(0), &by_name, label).filter(|label| valid_labels.is_valid(*label));
                 label.ok_or("a label is not a value of the discriminator's type")?
             };
             let member = self.member(json, label)?;
@@ -433,7 +438,7 @@ fn members(object: &Map<String, Json>) -> Result<&[Json], String> {
     match object.get("members") {
         None => Ok(&[]),
         Some(Json::Array(members)) => Ok(members),
-        Some(_) => Err("`members` of a type is an array".to_owned()),
+        Some(_) => Err("the `members` of a type must be an array".to_owned()),
     }
 }
 

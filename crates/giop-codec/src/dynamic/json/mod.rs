@@ -1,4 +1,4 @@
-//! JSON of every IDL type, driven by type codes. The mapping is in docs/JSON.md.
+//! Conversion of values of all IDL types to JSON and back, as docs/JSON.md describes.
 
 mod code;
 mod read;
@@ -11,7 +11,7 @@ use crate::any::Any;
 use crate::typecode::TypeCode;
 use crate::value::ValueTypes;
 
-/// Keys that no IDL member can have.
+/// Keys with a special meaning in the mapping.
 mod key {
     pub(super) const CASE: &str = "$case";
     pub(super) const EXCEPTION: &str = "$exception";
@@ -25,20 +25,21 @@ impl Dynamic {
     /// Returns the value as JSON, without its type.
     ///
     /// # Errors
-    /// Those of [`check`](Self::check). [`Limit`](DynErrorKind::Limit) for more than 64 levels, where each
-    /// value of a value type within another one is a level, and if repeated names take over 16 MiB. Those of
-    /// [`Any::to_dynamic`] for the content of anys.
+    /// * The errors of [`check`](Self::check).
+    /// * [`Limit`](DynErrorKind::Limit) if values are nested more than 64 levels deep. Each instance of a
+    ///   value type within another one is a level.
+    /// * [`Limit`](DynErrorKind::Limit) if long names would take more than 16 MiB of the text.
+    /// * The errors of [`Any::to_dynamic`] for the content of anys.
     pub fn to_json(&self) -> Result<String, DynError> {
         let mut json = Vec::new();
         self.json_to(&mut json)?;
         String::from_utf8(json).map_err(|_| DynErrorKind::InvalidValue("the text is not UTF-8").into())
     }
 
-    /// Writes the value as JSON, without its type, incrementally. After an error, `out` contains a part of
-    /// the text.
+    /// Writes the value as JSON without its type. After an error, `out` contains a part of the text.
     ///
     /// # Errors
-    /// Those of [`to_json`](Self::to_json); [`Limit`](DynErrorKind::Limit) if `out` accepts no more bytes.
+    /// Those of [`to_json`](Self::to_json), and [`Limit`](DynErrorKind::Limit) if writing to `out` fails.
     pub fn write_json(&self, out: &mut dyn std::io::Write) -> Result<(), DynError> {
         self.json_to(out)
     }
@@ -49,7 +50,7 @@ impl Dynamic {
         let value = write::NestedValue { value: self, depth: 0, output: &output };
         serde_json::to_writer(out, &value).map_err(|error| match output.fault.take() {
             Some(fault) => fault,
-            None if error.is_io() => DynErrorKind::Limit("the output accepts no more text").into(),
+            None if error.is_io() => DynErrorKind::Limit("the output did not accept the text").into(),
             None => syntax(error),
         })
     }
@@ -58,37 +59,38 @@ impl Dynamic {
     /// type.
     ///
     /// # Errors
-    /// The fault and its path in the value: [`Syntax`](DynErrorKind::Syntax) with line and column,
+    /// The fault and its path in the value: [`Syntax`](DynErrorKind::Syntax) with the line and column,
     /// [`NoSuchMember`](DynErrorKind::NoSuchMember), [`MissingMember`](DynErrorKind::MissingMember),
     /// [`DuplicateMember`](DynErrorKind::DuplicateMember), [`Bounds`](DynErrorKind::Bounds),
-    /// [`Limit`](DynErrorKind::Limit) for more than 64 levels.
+    /// [`Length`](DynErrorKind::Length), [`TypeMismatch`](DynErrorKind::TypeMismatch),
+    /// [`InvalidValue`](DynErrorKind::InvalidValue), [`Inconsistent`](DynErrorKind::Inconsistent), or
+    /// [`Limit`](DynErrorKind::Limit) if values are nested more than 64 levels deep.
     pub fn from_json(code: &TypeCode, text: &str) -> Result<Dynamic, DynError> {
         Dynamic::from_json_with_types(code, &ValueTypes::default(), text)
     }
 
-    /// Reads a value like [`from_json`](Self::from_json); the text may name the value types in `known` by
-    /// their repository ids.
+    /// Reads a value like [`from_json`](Self::from_json). The text may name types in `known` by their ids.
     ///
     /// # Errors
-    /// Those of [`from_json`](Self::from_json).
+    /// The errors of [`from_json`](Self::from_json).
     pub fn from_json_with_types(
         code: &TypeCode,
         known: &ValueTypes,
         text: &str,
     ) -> Result<Dynamic, DynError> {
         let mut json = serde_json::Deserializer::from_str(text);
-        // The 64 levels of values take up to two levels of JSON each.
-        let value = OfType::new(code).knowing(known).read(&mut json)?;
+        // Each of the 64 levels of values takes up to two levels of JSON.
+        let value = OfType::new(code).with_known_types(known).read(&mut json)?;
         json.end().map_err(syntax)?;
         Ok(value)
     }
 
-    /// Reads values of these names and types from a JSON object that has all of them, and returns them in
-    /// order: the arguments of a call. Each has a graph of its own, so an `"$id"` is local to one value. The
-    /// text may name the value types in `known` by their repository ids.
+    /// Reads the arguments of a call from a JSON object that has a member for each argument, and returns them
+    /// in the order of `members`. Each argument has a separate graph, so an `"$id"` is local to one argument.
+    /// The text may name the value types in `known` by their repository ids.
     ///
     /// # Errors
-    /// Those of [`from_json`](Self::from_json) for a struct with these members.
+    /// The errors of [`from_json`](Self::from_json) for a struct with these members.
     pub fn members_from_json(
         members: &[(&str, &TypeCode)],
         known: &ValueTypes,
@@ -105,7 +107,7 @@ impl Any {
     /// Returns the value with its type as JSON: `{"$type": .., "value": ..}`.
     ///
     /// # Errors
-    /// Those of [`to_dynamic`](Self::to_dynamic) and [`Dynamic::to_json`].
+    /// The errors of [`to_dynamic`](Self::to_dynamic) and [`Dynamic::to_json`].
     pub fn to_json(&self) -> Result<String, DynError> {
         let any = Dynamic { code: TypeCode::ANY, value: self.clone().into(), graph: Default::default() };
         any.to_json()
@@ -114,7 +116,7 @@ impl Any {
     /// Reads an any from its JSON.
     ///
     /// # Errors
-    /// Those of [`Dynamic::from_json`].
+    /// The errors of [`Dynamic::from_json`].
     pub fn from_json(text: &str) -> Result<Any, DynError> {
         match Dynamic::from_json(&TypeCode::ANY, text)?.value {
             super::Value::Any(any) => Ok(*any),

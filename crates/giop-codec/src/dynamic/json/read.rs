@@ -1,4 +1,4 @@
-//! Deserialization of values, driven by their types.
+//! Deserialization of values, driven by their type codes.
 
 mod objects;
 mod scalars;
@@ -18,7 +18,7 @@ use crate::ior::Ior;
 use crate::typecode::{Body, Index, NamedType, Node, Nodes, TcKind, TypeCode};
 use crate::value::ValueTypes;
 
-/// A `serde` seed that reads a value of a type from any format.
+/// A `serde` seed that reads a value of a given type from any format.
 ///
 /// ```
 /// use giop_codec::dynamic::OfType;
@@ -43,9 +43,9 @@ impl<'a> OfType<'a> {
         OfType { code, known: ValueTypes::default() }
     }
 
-    /// Allows the text to name these value types by their repository ids.
+    /// Permits the text to name these value types by their repository ids.
     #[must_use]
-    pub fn knowing(self, types: &ValueTypes) -> OfType<'a> {
+    pub fn with_known_types(self, types: &ValueTypes) -> OfType<'a> {
         OfType { known: types.clone(), ..self }
     }
 
@@ -88,24 +88,26 @@ impl<'de> DeserializeSeed<'de> for OfType<'_> {
 #[derive(Default)]
 struct State {
     path: Vec<Step>,
-    /// An error that serde cannot pass on.
+    /// The error in a form that serde cannot return. The path leads to it.
     fault: Option<DynErrorKind>,
     nodes: Vec<Option<ValueNode>>,
-    /// Whether the text refers to a value in that value itself, where its type could not be checked yet.
+    /// Whether the text has a reference to a value inside that value itself. The type of such a reference can
+    /// be checked only when the value is complete.
     has_unchecked_reference: bool,
-    /// The nodes by their ids in the text.
+    /// The index of each value of a value type, by its id in the text.
     ids: HashMap<u64, u32>,
     /// Value types that the text may name.
     known: ValueTypes,
-    /// Index of the names in long enums and unions, by the address of their types. The types are retained, so
-    /// that the addresses are not reused.
+    /// Tables of the names in long enums and unions, by the address and index of the type. They retain the
+    /// types, so that the addresses are not reused.
     names: HashMap<(usize, Index), (Nodes, Names)>,
 }
 
-/// The first position of each name, and whether the name is unique.
+/// For each name, its first position and whether it occurs only once.
 type Names = HashMap<Box<str>, (usize, bool)>;
 
-const MAX_LINEAR_SEARCH: usize = 16;
+/// A list of more names than this is searched by a table.
+const MAX_LINEARLY_SEARCHED_NAMES: usize = 16;
 
 impl State {
     fn path(&self) -> Path {
@@ -119,14 +121,14 @@ impl State {
         }
     }
 
-    /// Returns the first position of a name among those of a node, and whether the name is unique.
+    /// Returns the first position of `name` among the names of a type, and whether it occurs only once.
     fn find_name<'n>(
         &mut self,
         (nodes, index): (&Nodes, Index),
         names: impl ExactSizeIterator<Item = &'n str> + Clone,
         name: &str,
     ) -> Option<(usize, bool)> {
-        if names.len() <= MAX_LINEAR_SEARCH {
+        if names.len() <= MAX_LINEARLY_SEARCHED_NAMES {
             let mut found = names.enumerate().filter(|(_, other)| *other == name);
             return found.next().map(|(at, _)| (at, found.next().is_none()));
         }
@@ -141,7 +143,7 @@ impl State {
         self.names.entry(key).or_insert_with(table).1.get(name).copied()
     }
 
-    /// Takes the graph of the values that were read, and forgets their ids.
+    /// Takes the graph of the values that were read, and clears their ids.
     fn take_graph(&mut self) -> ValueGraph {
         self.ids.clear();
         ValueGraph { nodes: std::mem::take(&mut self.nodes).into_iter().flatten().collect() }
@@ -165,7 +167,7 @@ pub(super) fn read_named_values<'de>(
     read.map_err(|error| state.error(error))
 }
 
-/// Returns the values, which must all be present.
+/// Returns the values, or an error if one is missing.
 fn all_members<'n, T, E: Error>(
     state: &mut State,
     values: Vec<Option<T>>,
@@ -176,7 +178,7 @@ fn all_members<'n, T, E: Error>(
         .collect()
 }
 
-/// A seed for values of these names and types, each with a graph of its own.
+/// A seed for values with these names and types. Each value has a separate graph.
 struct NamedValues<'s> {
     state: &'s mut State,
     members: &'s [(&'s str, &'s TypeCode)],
@@ -225,6 +227,7 @@ impl<'de> Visitor<'de> for NamedValues<'_> {
     }
 }
 
+/// A seed for a part of a value.
 struct PartSeed<'s> {
     state: &'s mut State,
     nodes: &'s Nodes,
@@ -237,7 +240,7 @@ impl<'de> DeserializeSeed<'de> for PartSeed<'_> {
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Value, D::Error> {
         if self.depth > MAX_DEPTH {
-            return Err(self.state.fail(DynErrorKind::Limit("values are nested over 64 deep")));
+            return Err(self.state.fail(DynErrorKind::Limit("values are nested more than 64 levels deep")));
         }
         from.deserialize_any(self)
     }
@@ -371,7 +374,7 @@ impl<'s> PartSeed<'s> {
         Ok(value)
     }
 
-    /// Returns the key and value types, if the elements are entries of a `map` with text keys.
+    /// Returns the key and value types if the elements are entries of an IDL `map` with string keys.
     fn map_types(&self, element: Index) -> Option<(Index, Index)> {
         let Node::Named(NamedType { body: Body::Members(members), id, .. }) =
             self.nodes.at(self.nodes.unaliased(element))
@@ -379,8 +382,8 @@ impl<'s> PartSeed<'s> {
             return None;
         };
         let [key, value] = &**members else { return None };
-        let text = matches!(self.nodes.at(self.nodes.unaliased(key.kind)), Node::Text { .. });
-        (text && id.is_empty()).then_some((key.kind, value.kind))
+        let text = matches!(self.nodes.at(self.nodes.unaliased(key.ty)), Node::Text { .. });
+        (text && id.is_empty()).then_some((key.ty, value.ty))
     }
 }
 

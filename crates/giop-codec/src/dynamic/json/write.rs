@@ -1,4 +1,4 @@
-//! Serialization of values.
+//! Serialization of values, driven by their type codes.
 
 use std::cell::{Cell, RefCell};
 
@@ -12,10 +12,11 @@ use super::super::{DynError, DynErrorKind, Dynamic, Items, Step, Value, ValueGra
 use super::{code, key};
 use crate::typecode::{Body, Index, Member, NamedType, Node, Nodes, TcKind, TypeCode};
 
-/// The maximum number of bytes that names and types take in a text. The first `FREE_NAME_SIZE` bytes of a
-/// name do not count. Without a limit, a few bytes of a value could repeat long names often.
+/// The maximum number of bytes that names and types may take in a text, in addition to [`FREE_NAME_BYTES`]
+/// for each. Without a limit, a few bytes of a value could cause many repetitions of long names.
 const MAX_NAME_BYTES: usize = 16 << 20;
-const FREE_NAME_SIZE: usize = 32;
+/// The number of bytes that each name or type adds to the permitted total.
+const FREE_NAME_BYTES: usize = 32;
 
 impl Serialize for Dynamic {
     /// Uses the mapping of docs/JSON.md for every format.
@@ -26,18 +27,18 @@ impl Serialize for Dynamic {
 
 /// The state of the whole output, including the content of anys.
 pub(super) struct OutputState {
-    name_bytes: Cell<usize>,
-    /// An error that serde cannot pass on, with the path to it from the current part.
+    name_bytes_left: Cell<usize>,
+    /// The error in a form that serde cannot return, with the path to it from the current part.
     pub(super) fault: RefCell<Option<DynError>>,
 }
 
 impl Default for OutputState {
     fn default() -> OutputState {
-        OutputState { name_bytes: Cell::new(MAX_NAME_BYTES), fault: RefCell::default() }
+        OutputState { name_bytes_left: Cell::new(MAX_NAME_BYTES), fault: RefCell::default() }
     }
 }
 
-/// A value, possibly the content of an any, at a given depth.
+/// A value, which may be the content of an any, and the depth at which it is nested.
 pub(super) struct NestedValue<'a> {
     pub(super) value: &'a Dynamic,
     pub(super) depth: usize,
@@ -56,7 +57,7 @@ impl Serialize for NestedValue<'_> {
 
 struct GraphOutput<'a> {
     graph: &'a ValueGraph,
-    /// For each node, whether it was written.
+    /// Whether each node was written.
     written: RefCell<Vec<bool>>,
     output: &'a OutputState,
 }
@@ -80,9 +81,9 @@ impl GraphOutput<'_> {
     }
 
     fn charge_name<E: Error>(&self, len: usize) -> Result<(), E> {
-        let remaining = self.output.name_bytes.get().saturating_add(FREE_NAME_SIZE).checked_sub(len);
-        let limit = DynErrorKind::Limit("names of over 32 bytes take over 16 MiB of the text");
-        self.output.name_bytes.set(remaining.ok_or_else(|| self.fail(limit))?);
+        let remaining = self.output.name_bytes_left.get().saturating_add(FREE_NAME_BYTES).checked_sub(len);
+        let limit = DynErrorKind::Limit("names of over 32 bytes would take over 16 MiB");
+        self.output.name_bytes_left.set(remaining.ok_or_else(|| self.fail(limit))?);
         Ok(())
     }
 }
@@ -95,7 +96,7 @@ struct TypedPart<'a> {
     depth: usize,
 }
 
-/// Writes a number, or a text for a number that JSON cannot represent.
+/// Writes a number, or a string if it is NaN or an infinity, which JSON cannot represent.
 fn number<S: Serializer>(to: S, value: f64) -> Result<S::Ok, S::Error> {
     match value {
         value if value.is_nan() => to.serialize_str("NaN"),
@@ -121,7 +122,7 @@ impl TypedPart<'_> {
         if members.iter().any(|member| member.name.is_empty()) && !is_exception {
             let mut seq = to.serialize_seq(Some(members.len()))?;
             for (at, (member, value)) in members.iter().zip(values).enumerate() {
-                let result = seq.serialize_element(&self.part(member.kind, value));
+                let result = seq.serialize_element(&self.part(member.ty, value));
                 self.graph.inside(result, || Step::Index(at))?;
             }
             return seq.end();
@@ -133,7 +134,7 @@ impl TypedPart<'_> {
         }
         for (member, value) in members.iter().zip(values) {
             self.graph.charge_name(member.name.len())?;
-            let result = map.serialize_entry(&*member.name, &self.part(member.kind, value));
+            let result = map.serialize_entry(&*member.name, &self.part(member.ty, value));
             self.graph.inside(result, || Step::Member((*member.name).into()))?;
         }
         map.end()
@@ -159,7 +160,7 @@ impl TypedPart<'_> {
             self.graph.charge_name(id.len())?;
             map.serialize_entry(key::TYPE, id)?;
         } else {
-            self.graph.charge_name(code::size(&found.code.nodes))?;
+            self.graph.charge_name(code::text_size(&found.code.nodes))?;
             map.serialize_entry(key::TYPE, &found.code)?;
         }
         for ((code, name), value) in members.iter().zip(&found.members) {
@@ -202,7 +203,7 @@ impl TypedPart<'_> {
 impl Serialize for TypedPart<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         if self.depth > MAX_DEPTH {
-            return Err(self.graph.fail(DynErrorKind::Limit("values are nested over 64 deep")));
+            return Err(self.graph.fail(DynErrorKind::Limit("values are nested more than 64 levels deep")));
         }
         let root = self.nodes.unaliased(self.index);
         match (self.nodes.at(root), self.value) {
@@ -261,7 +262,7 @@ impl Serialize for TypedPart<'_> {
                 map.serialize_entry(key::CASE, &self.part(union.discriminator, &label))?;
                 if let (Some(member), Some(value)) = (union.selected(value.discriminator), &value.value) {
                     self.graph.charge_name(member.name.len())?;
-                    let result = map.serialize_entry(&*member.name, &self.part(member.kind, value));
+                    let result = map.serialize_entry(&*member.name, &self.part(member.ty, value));
                     self.graph.inside(result, || Step::Member((*member.name).into()))?;
                 }
                 map.end()
@@ -274,7 +275,7 @@ impl Serialize for TypedPart<'_> {
                 self.node(to, *node, &place)
             }
             (_, Value::Principal(bytes)) => to.serialize_str(&STANDARD.encode(bytes)),
-            _ => Err(S::Error::custom("the value is not a value of its type")),
+            _ => Err(S::Error::custom("the value does not match its type")),
         }
     }
 }

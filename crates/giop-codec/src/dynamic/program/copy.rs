@@ -1,73 +1,74 @@
-//! Copying of values between streams, and to memory and back.
+//! Copying of values from one stream to another, and conversion to a flat layout in memory and back.
 
 use bytes::Bytes;
 
 use super::{Contents, Program};
 use crate::cdr::{Decoder, Encoder};
 use crate::dynamic::{DynError, DynErrorKind};
-use crate::program::{EMPTY_VALUE_CHARGE, Op, Plan};
+use crate::program::{EMPTY_VALUE_CHARGE_BYTES, Op, Plan};
 use crate::walk::{CopyError, copy_value, read_count};
 
 const NOT_FLAT: &str =
-    "only numbers, structs and arrays of numbers, and sequences of these can be stored as in memory of C";
+    "the type has no flat layout: it must be a number, a struct or array of numbers, or a sequence of these";
 
 impl Program {
     /// Copies a value from one stream to another, whose byte order, alignment, version and code sets may
-    /// differ. Checks the whole value. Shares runs of numbers if the byte orders are equal. Everything else
-    /// is copied once, with zeros as padding.
+    /// differ. Checks the whole value. Runs of numbers are shared if the byte orders are equal. Everything
+    /// else is copied, with zeros as padding.
     ///
-    /// Rejects sequences of elements that take no bytes, as anys do.
+    /// Rejects sequences whose elements take no bytes, as an any does.
     ///
     /// # Errors
-    /// [`Decode`](DynErrorKind::Decode), with the path to the fault; [`Encode`](DynErrorKind::Encode). The
-    /// encoder then contains an incomplete value: rewind it.
+    /// [`Decode`](DynErrorKind::Decode), with the path to the fault, or [`Encode`](DynErrorKind::Encode).
+    /// After an error, the encoder contains an incomplete value and must be rewound.
     pub fn copy(&self, d: &mut Decoder<'_>, e: &mut Encoder) -> Result<Contents, DynError> {
         let bookmark = d.bookmark();
         match copy_value(&self.code, d, e) {
-            Ok(found) => {
-                Ok(Contents { references: found.references, graphs: found.graphs, ..self.contents() })
-            }
+            Ok(found) => Ok(Contents {
+                has_references: found.has_references,
+                has_value_types: found.has_value_types,
+                ..self.contents()
+            }),
             Err(CopyError::Encode(error)) => Err(error.into()),
             Err(CopyError::Decode(error)) => Err(self.locate(d, bookmark, error, true)),
         }
     }
 
-    /// Returns the plan of values of the type, or, for a sequence, that of its elements and its bound.
+    /// Returns the plan of the type. For a sequence, returns the plan of its elements, and its bound.
     fn flat_plan(&self) -> Result<(&Plan, Option<u32>), DynError> {
         let steps = self.steps();
         match steps.ops.get(steps.entry(self.code.root) as usize) {
             Some(Op::Block(plan)) => steps.plan(*plan).map(|plan| (plan, None)),
-            Some(Op::Bulk { plan, bound }) => steps.plan(*plan).map(|plan| (plan, Some(*bound))),
+            Some(Op::FixedSequence { plan, bound }) => steps.plan(*plan).map(|plan| (plan, Some(*bound))),
             _ => None,
         }
         .ok_or_else(|| DynErrorKind::Inconsistent(NOT_FLAT).into())
     }
 
-    /// Returns the number of bytes from one element to the next in the result of [`flat`](Program::flat).
-    /// Returns `None` for a type that `flat` does not support. It supports types of fixed layout and
-    /// sequences of them, except types with over 256 fields, or with an array of over 64 fields that are not
-    /// contiguous numbers.
+    /// Returns the distance in bytes between elements in the result of [`decode_flat`](Program::decode_flat),
+    /// or `None` if the type has no flat layout. Types of fixed layout, and sequences of them, have one,
+    /// except those with over 256 fields, or with an array of over 64 fields that are not contiguous numbers.
     pub fn flat_stride(&self) -> Option<usize> {
         self.flat_plan().ok().map(|(plan, _)| plan.stride)
     }
 
     /// Reads a value of fixed layout, or the elements of a sequence of such values, to memory. The layout is
-    /// that of C: native byte order and zero padding. Each element is at a multiple of the
-    /// [stride](Program::flat_stride) if elements end aligned; otherwise elements follow each other as in a
-    /// stream. Numbers are a view of the decoder's memory if it is shared and byte order and alignment allow
-    /// it. Everything else is copied once.
+    /// that of structs in C, in native byte order and with zeros as padding. If the size of an element is a
+    /// multiple of its alignment, each element is at a multiple of the [stride](Program::flat_stride).
+    /// Otherwise, elements follow each other as in a stream. Numbers can be a view of the decoder's shared
+    /// buffer, if byte order and alignment permit. Everything else is copied.
     ///
     /// # Errors
-    /// [`Decode`](DynErrorKind::Decode), with the path to the fault;
-    /// [`Inconsistent`](DynErrorKind::Inconsistent) for a type without a [stride](Program::flat_stride).
-    pub fn flat(&self, d: &mut Decoder<'_>) -> Result<Bytes, DynError> {
+    /// [`Decode`](DynErrorKind::Decode), with the path to the fault, or
+    /// [`Inconsistent`](DynErrorKind::Inconsistent) if the type has no flat layout.
+    pub fn decode_flat(&self, d: &mut Decoder<'_>) -> Result<Bytes, DynError> {
         let (plan, bound) = self.flat_plan()?;
         let bookmark = d.bookmark();
         let flat = match bound {
             None => plan.read_flat(d, 1),
-            Some(bound) => read_count(d, plan.least(), bound).and_then(|count| {
-                if plan.least() == 0 {
-                    d.charge(count.saturating_mul(EMPTY_VALUE_CHARGE))?;
+            Some(bound) => read_count(d, plan.min_size(), bound).and_then(|count| {
+                if plan.min_size() == 0 {
+                    d.charge(count.saturating_mul(EMPTY_VALUE_CHARGE_BYTES))?;
                 }
                 plan.read_flat(d, count)
             }),
@@ -75,14 +76,13 @@ impl Program {
         flat.map_err(|error| self.locate(d, bookmark, error, true))
     }
 
-    /// Writes the output of [`flat`](Program::flat). Shares numbers in long sequences if byte order and
-    /// position allow it; everything else is copied once.
+    /// Writes the output of [`decode_flat`](Program::decode_flat). Numbers in long sequences are shared if
+    /// byte order and position permit. Everything else is copied.
     ///
     /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue) if the bytes are not an allowed number of whole elements
-    /// with valid ordinals. [`Inconsistent`](DynErrorKind::Inconsistent) for a type without a
-    /// [stride](Program::flat_stride).
-    pub fn unflat(&self, flat: &Bytes, e: &mut Encoder) -> Result<(), DynError> {
+    /// [`InvalidValue`](DynErrorKind::InvalidValue) if the bytes are not a permitted number of valid
+    /// elements. [`Inconsistent`](DynErrorKind::Inconsistent) if the type has no flat layout.
+    pub fn encode_flat(&self, flat: &Bytes, e: &mut Encoder) -> Result<(), DynError> {
         let (plan, bound) = self.flat_plan()?;
         let stride = plan.stride.max(1);
         let (count, rest) = (flat.len() / stride, flat.len() % stride);
@@ -91,7 +91,10 @@ impl Program {
             Some(bound) => bound == 0 || count <= bound as usize,
         };
         if rest != 0 || !fits || !plan.has_valid_ordinals(flat, plan.end_phase, stride, false) {
-            return Err(DynErrorKind::InvalidValue("the bytes are not whole elements of the type").into());
+            return Err(DynErrorKind::InvalidValue(
+                "the bytes are not a permitted number of valid elements of the type",
+            )
+            .into());
         }
         if bound.is_some() {
             e.put_len(count)?;

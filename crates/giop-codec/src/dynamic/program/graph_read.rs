@@ -1,4 +1,5 @@
-//! Decoding of graphs of values. An explicit list of frames replaces recursion.
+//! Decoding of graphs of value types. A list of frames replaces recursion, to save stack memory. An
+//! indirection is a reference to a value that is elsewhere in the message.
 
 use std::sync::Arc;
 
@@ -11,9 +12,9 @@ use crate::ior::Ior;
 use crate::program::Index;
 use crate::typecode::{Nodes, TcKind};
 use crate::value::{
-    Class, Classes, MemberKind, NextValue, ValueHeader, custom, formal, member_kind, untyped,
+    Class, Classes, MemberKind, NextValue, ValueHeader, custom, formal_id, member_kind, untyped,
 };
-use crate::walk::{CopiedValues, VALUE_CHARGE, check_fits, read_length, skip_known_state};
+use crate::walk::{CopiedValues, VALUE_CHARGE_BYTES, check_fits, read_length, skip_known_state};
 use crate::{DecodeError, DecodeErrorKind};
 
 #[derive(Default)]
@@ -23,26 +24,27 @@ pub(super) struct GraphState {
     classes: Classes,
 }
 
+/// A value whose state is being read.
 struct Frame {
     class: Arc<Class>,
     node: u32,
     next_member: usize,
-    /// The previous member, if it is an incomplete sequence of values.
+    /// The elements of the previous member, if it is a sequence of values that is still being read.
     elements: Option<Elements>,
     header: ValueHeader,
     is_truncated: bool,
 }
 
 struct Elements {
-    kind: Index,
+    element_type: Index,
     count: usize,
-    left: usize,
+    remaining_count: usize,
     values: Vec<Value>,
 }
 
 impl Reader {
-    /// Reads a part of a value type, box or abstract interface, with everything that it refers to.
-    pub(super) fn graph_at(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> ReadResult {
+    /// Reads a part of a value type, value box or abstract interface, with everything to which it refers.
+    pub(super) fn read_graph(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> ReadResult {
         let first_frame = self.graph_state().frames.len();
         let value = self.read_part(d, nodes, place)?;
         if self.graph_state().frames.len() > first_frame {
@@ -58,16 +60,15 @@ impl Reader {
         self.graph_state.get_or_insert_default()
     }
 
-    /// Reads null, an indirection, a reference, or the header of a value; the value's state then becomes a
-    /// frame.
+    /// Reads null, an indirection, a reference, or a header. After a header, adds a frame for the state.
     fn read_part(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> ReadResult {
         if nodes.at(place).kind() == TcKind::AbstractInterface && d.read_bool()? {
             return Ok(Value::Object(read_boxed(d, Ior::decode)?));
         }
         match untyped::next_value(d)? {
             NextValue::Null => Ok(Value::Node(None)),
-            NextValue::Back(target) => match self.graph_state().nodes_by_position.get(target) {
-                Some(known) if known.is_a(formal(nodes, place)) => {
+            NextValue::Indirection(target) => match self.graph_state().nodes_by_position.get(target) {
+                Some(known) if known.is_a(formal_id(nodes, place)) => {
                     Ok(Value::Node(known.new_position.try_into().ok()))
                 }
                 Some(_) => Err(DecodeError::new(DecodeErrorKind::Malformed, d.position() - 8).into()),
@@ -77,7 +78,7 @@ impl Reader {
         }
     }
 
-    /// Reads a value that began earlier and was not read then.
+    /// Reads a value to which an indirection refers, and which was skipped before.
     #[cold]
     fn read_earlier_value(
         &mut self,
@@ -87,14 +88,14 @@ impl Reader {
         target: usize,
     ) -> ReadResult {
         let (mut fault, mut read) = (None, Value::Void);
-        let passed = untyped::read_again(d, target, &mut |d, implied| {
+        let passed = untyped::read_again(d, target, &mut |d, implied_id| {
             let start = d.position();
             let NextValue::New(value, ids) = untyped::next_value(d)? else {
                 return Err(d.error(DecodeErrorKind::Malformed));
             };
             let first_frame = self.graph_state().frames.len();
             let value = self
-                .read_value(d, (nodes, place), value, &ids, implied)
+                .read_value(d, (nodes, place), value, &ids, implied_id)
                 .and_then(|value| self.read_states(d, first_frame).map(|()| value));
             read = store_error(&mut fault, start, value)?;
             Ok(())
@@ -109,26 +110,26 @@ impl Reader {
         (nodes, place): (&Nodes, Index),
         value: ValueHeader,
         ids: &[&str],
-        implied: Option<&Arc<str>>,
+        implied_id: Option<&Arc<str>>,
     ) -> ReadResult {
         let next =
             u32::try_from(self.graph.nodes.len()).map_err(|_| d.error(DecodeErrorKind::LimitExceeded))?;
         let graph_state = self.graph_state.get_or_insert_default();
         if let Some(known) = graph_state.nodes_by_position.get(value.at) {
-            // This value is a part of a value that began earlier, and was read before that one.
+            // The value was already read because an indirection referred to it.
             let node = known.new_position.try_into().ok();
-            skip_known_state(d, (nodes, place), value, ids, implied, 0)?;
+            skip_known_state(d, (nodes, place), value, ids, implied_id, 0)?;
             return Ok(Value::Node(node));
         }
-        let chosen = graph_state.classes.choose(d, (nodes, place), value, ids, implied.map(|id| &**id))?;
+        let chosen = graph_state.classes.choose(d, (nodes, place), value, ids, implied_id.map(|id| &**id))?;
         let class = chosen.class;
-        d.charge(VALUE_CHARGE)?;
-        // Later indirections to a value without an id need the id of its class.
+        d.charge(VALUE_CHARGE_BYTES)?;
+        // If the header has no id, later indirections to the value need the id of its class.
         let missing_id = class.ids.first().filter(|_| ids.is_empty());
-        untyped::enter(d, value, missing_id)?;
-        if class.custom {
+        untyped::enter_value(d, value, missing_id)?;
+        if class.is_custom {
             let bytes = custom::read_custom_pieces(d, value, &mut |_, _| Ok(()))?;
-            untyped::leave(d, value, true)?;
+            untyped::leave_value(d, value, true)?;
             d.charge(bytes.len())?;
             let bytes = boxed(d, Items::Octets(Bytes::copy_from_slice(bytes)))?;
             let members = vec![Value::Items(bytes)];
@@ -140,7 +141,7 @@ impl Reader {
         self.graph.nodes.push(ValueNode { code: class.code.clone(), members });
         let graph_state = self.graph_state();
         graph_state.nodes_by_position.insert(value.at, next as usize, Some(&class));
-        let is_truncated = chosen.truncated;
+        let is_truncated = chosen.is_truncated;
         graph_state.frames.push(Frame {
             class,
             node: next,
@@ -152,7 +153,7 @@ impl Reader {
         Ok(Value::Node(Some(next)))
     }
 
-    /// Reads the states of the values whose headers were read, from the frame `first_frame` on.
+    /// Reads the states of the values in the frames from `first_frame` on.
     fn read_states(&mut self, d: &mut Decoder<'_>, first_frame: usize) -> ReadResult<()> {
         loop {
             let frames = &mut self.graph_state().frames;
@@ -168,7 +169,7 @@ impl Reader {
             if member == class.members.len() {
                 let (header, is_truncated) = (frame.header, frame.is_truncated);
                 frames.pop();
-                untyped::leave(d, header, is_truncated)
+                untyped::leave_value(d, header, is_truncated)
                     .map_err(|error| DynError::from(error).inside(Step::Node(node)))?;
                 continue;
             }
@@ -177,17 +178,17 @@ impl Reader {
         }
     }
 
-    /// Reads a member of the value in a frame. The state of a member that is a value becomes a frame.
+    /// Reads a member of the value in the frame `at`. If the member is a value, adds a frame for its state.
     fn member(&mut self, d: &mut Decoder<'_>, class: &Class, at: usize, member: usize) -> ReadResult<()> {
         let nodes = &class.code.nodes;
         let kind = class.members.get(member).map_or(0, |kind| nodes.unaliased(*kind));
         let value = match member_kind(nodes, kind) {
             MemberKind::Value => self.read_part(d, nodes, kind)?,
-            MemberKind::Values(kind, bound, least) => {
-                let count = read_length(d, least)?;
+            MemberKind::Values { element: element_type, bound, min_size } => {
+                let count = read_length(d, min_size)?;
                 check_fits(d, bound, || count <= bound as usize)?;
                 let values = self.new_list(d, count)?;
-                let elements = Elements { kind, count, left: count, values };
+                let elements = Elements { element_type, count, remaining_count: count, values };
                 if let Some(frame) = self.graph_state().frames.get_mut(at) {
                     frame.elements = Some(elements);
                 }
@@ -199,19 +200,19 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads the next element of the sequence that is the previous member, or ends the sequence.
+    /// Reads the next element of the sequence in the frame `at`, or ends the sequence.
     fn element(&mut self, d: &mut Decoder<'_>, class: &Class, at: usize) -> ReadResult<()> {
         let frame = self.graph_state().frames.get_mut(at);
         let Some(mut elements) = frame.and_then(|frame| frame.elements.take()) else { return Ok(()) };
-        if elements.left == 0 {
+        if elements.remaining_count == 0 {
             let items = boxed(d, Items::Values(elements.values))?;
             self.append_member(at, Value::Items(items));
             return Ok(());
         }
-        let index = elements.count - elements.left;
-        let value = self.read_part(d, &class.code.nodes, elements.kind);
+        let index = elements.count - elements.remaining_count;
+        let value = self.read_part(d, &class.code.nodes, elements.element_type);
         self.push(&mut elements.values, value.map_err(|error| inside_element(error, index))?);
-        elements.left -= 1;
+        elements.remaining_count -= 1;
         if let Some(frame) = self.graph_state().frames.get_mut(at) {
             frame.elements = Some(elements);
         }

@@ -1,4 +1,5 @@
-//! Encoding of graphs of values. An explicit list of frames replaces recursion.
+//! Encoding of graphs of value types. A list of frames replaces recursion, to save stack memory. An
+//! indirection is a reference to a value that was written before.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use crate::dynamic::check::CUSTOM_STATE_UNKNOWN;
 use crate::dynamic::{DynError, DynErrorKind, Items, Step, Value, ValueNode};
 use crate::program::Index;
 use crate::typecode::{Nodes, TcKind, TypeCode};
-use crate::value::{Class, Classes, MemberKind, concrete, formal, member_kind, untyped, write};
+use crate::value::{Class, Classes, MemberKind, concrete_id, formal_id, member_kind, untyped, write};
 use crate::walk::CopiedValues;
 
 #[derive(Default)]
@@ -19,24 +20,26 @@ pub(super) struct GraphState<'v> {
     frames: Vec<Frame<'v>>,
     written: CopiedValues,
     classes: Classes,
-    /// The types of nodes by their ids. Of several types with one id, the first.
+    /// The types of nodes by their repository ids. If several types have the same id, the first one.
     types: HashMap<Box<str>, TypeCode>,
 }
 
+/// A value whose state is being written.
 struct Frame<'v> {
     class: Arc<Class>,
     node: u32,
     members: &'v [Value],
     next_member: usize,
-    /// The elements of the previous member: their type, all of them, and the index of the next one.
+    /// The elements of the previous member, if it is a sequence of values that is still being written: their
+    /// type, the elements, and the index of the next one.
     elements: Option<(Index, &'v [Value], usize)>,
     chunked: bool,
     ended_bases: usize,
 }
 
 impl<'v> Writer<'v> {
-    /// Writes a part of a value type, box or abstract interface, with everything that it refers to.
-    pub(super) fn graph_at(
+    /// Writes a part of a value type, value box or abstract interface, with everything to which it refers.
+    pub(super) fn write_graph(
         &mut self,
         e: &mut Encoder,
         nodes: &Nodes,
@@ -55,8 +58,7 @@ impl<'v> Writer<'v> {
         self.graph_state.get_or_insert_default()
     }
 
-    /// Writes null, an indirection, a reference, or the header of a value; the value's state then becomes a
-    /// frame.
+    /// Writes null, an indirection, a reference, or a header. After a header, adds a frame for the state.
     fn write_part(&mut self, e: &mut Encoder, nodes: &Nodes, place: Index, value: &Value) -> WriteResult {
         let is_abstract = nodes.at(place).kind() == TcKind::AbstractInterface;
         let node = match value {
@@ -75,7 +77,7 @@ impl<'v> Writer<'v> {
             return Ok(());
         };
         if let Some(known) = self.graph_state().written.get(node as usize) {
-            if !known.is_a(formal(nodes, place)) {
+            if !known.is_a(formal_id(nodes, place)) {
                 return Err(mismatch(nodes, place, value));
             }
             return Ok(write::put_indirection(e, known.new_position)?);
@@ -84,10 +86,10 @@ impl<'v> Writer<'v> {
         let out_of_bounds = || DynErrorKind::Bounds { index: node as usize, len: graph.nodes.len() };
         let found = graph.nodes.get(node as usize).ok_or_else(out_of_bounds)?;
         let (class, exact) = self.class_of(found, nodes, place)?;
-        if !class.is_a(formal(nodes, place)) {
+        if !class.is_a(formal_id(nodes, place)) {
             return Err(mismatch(nodes, place, value));
         }
-        if class.custom {
+        if class.is_custom {
             return Err(
                 DynError::from(DynErrorKind::Inconsistent(CUSTOM_STATE_UNKNOWN)).inside(Step::Node(node))
             );
@@ -97,7 +99,7 @@ impl<'v> Writer<'v> {
             let error = DynError::new(DynErrorKind::InvalidValue(WRONG_MEMBER_COUNT));
             return Err(error.inside(Step::Node(node)));
         }
-        let (at, chunked) = untyped::open(e, &class.ids, exact)?;
+        let (at, chunked) = untyped::open_value(e, &class.ids, exact)?;
         if let Some(id) = class.ids.first() {
             untyped::store_value_type(e, id, &class.code);
         }
@@ -115,20 +117,20 @@ impl<'v> Writer<'v> {
         Ok(())
     }
 
-    /// Returns the class of a node where the type `place` is expected, as the receiver will determine it, and
+    /// Returns the class that the receiver will determine for a node where the type `place` is expected, and
     /// whether the node is of exactly that type.
     fn class_of(&mut self, node: &ValueNode, nodes: &Nodes, place: Index) -> WriteResult<(Arc<Class>, bool)> {
         let TypeCode { nodes: of, root } = node.code.unaliased();
         let not_value_type =
             DynErrorKind::Inconsistent("the type of a node of the graph is not a value type");
-        let id = concrete(of.at(root)).ok_or(not_value_type)?;
+        let id = concrete_id(of.at(root)).ok_or(not_value_type)?;
         let graph_state = self.graph_state();
         if !graph_state.types.contains_key(id) {
             graph_state.types.insert(id.into(), TypeCode { nodes: of.clone(), root });
         }
         let GraphState { classes, types, .. } = graph_state;
         let known = |id: &str| types.get(id).cloned();
-        let exact = formal(nodes, place) == Some(id);
+        let exact = formal_id(nodes, place) == Some(id);
         let found = if exact { None } else { classes.type_with_id(&known, nodes, id) };
         let class = match &found {
             Some(found) => classes.class(&known, &found.nodes, found.root),
@@ -137,7 +139,7 @@ impl<'v> Writer<'v> {
         Ok((class.map_err(no_class)?, exact))
     }
 
-    /// Writes the states of the values whose headers were written, from the frame `first_frame` on.
+    /// Writes the states of the values in the frames from `first_frame` on.
     fn write_states(&mut self, e: &mut Encoder, first_frame: usize) -> WriteResult {
         loop {
             let frames = &mut self.graph_state().frames;
@@ -161,7 +163,7 @@ impl<'v> Writer<'v> {
             let (Some(kind), Some(value)) = (class.members.get(member), frame.members.get(member)) else {
                 let chunked = frame.chunked;
                 frames.pop();
-                untyped::close(e, chunked)?;
+                untyped::close_value(e, chunked)?;
                 continue;
             };
             frame.next_member += 1;
@@ -171,7 +173,7 @@ impl<'v> Writer<'v> {
         }
     }
 
-    /// Writes a member of the value in a frame. The state of a member that is a value becomes a frame.
+    /// Writes a member of the value in the frame `at`. If the member is a value, adds a frame for its state.
     fn member(
         &mut self,
         e: &mut Encoder,
@@ -182,7 +184,7 @@ impl<'v> Writer<'v> {
     ) -> WriteResult {
         match (member_kind(nodes, kind), value) {
             (MemberKind::Value, value) => self.write_part(e, nodes, kind, value),
-            (MemberKind::Values(element, bound, _), Value::Items(items)) => {
+            (MemberKind::Values { element, bound, .. }, Value::Items(items)) => {
                 let Items::Values(values) = &**items else { return self.value(e, nodes, kind, value) };
                 put_count(e, values.len(), bound)?;
                 if let Some(frame) = self.graph_state().frames.get_mut(at) {

@@ -1,9 +1,8 @@
-//! [`Program`]: a type code compiled once into a flat list of steps, which small loops execute on bytes and
-//! values.
+//! [`Program`]: a type code that was compiled to a list of steps, which small loops execute.
 //!
-//! Everything that depends only on the type is computed once: the sizes of fixed layouts, the minimum size of
-//! an element, the labels of a union. Consecutive numbers and structs of numbers are processed together: one
-//! bounds check, then a few operations on words. The program is stored with the type code.
+//! Everything that depends only on the type is computed once, such as the sizes of fixed layouts, the minimum
+//! size of an element, and the labels of a union. Consecutive numbers and structs of numbers are processed
+//! together, with one bounds check and a few operations on words. The program is stored with the type code.
 
 mod copy;
 mod graph_read;
@@ -22,9 +21,9 @@ pub use crate::walk::Program;
 use crate::walk::skip_value;
 
 impl Program {
-    /// Skips a value and returns its contents. Checks counts, lengths and discriminators, but not text,
-    /// ordinals or the content of type codes. Allocates nothing, except for values of value types and type
-    /// codes that are not cached.
+    /// Skips a value and returns what kinds of parts it contains. Checks counts, lengths and discriminators,
+    /// but not text, ordinals or the content of type codes. Allocates memory only for value types, and for
+    /// type codes that are not cached.
     ///
     /// # Errors
     /// [`Decode`](crate::dynamic::DynErrorKind::Decode), with the path to the fault.
@@ -32,8 +31,7 @@ impl Program {
         self.skip_with_path(d, false)
     }
 
-    /// Skips a value with all checks that a decoder of the type makes, including in anys. A value that passes
-    /// can be decoded.
+    /// Skips a value and makes all checks that decoding would make, including those of the content of anys.
     ///
     /// # Errors
     /// [`Decode`](crate::dynamic::DynErrorKind::Decode), with the path to the fault.

@@ -1,4 +1,4 @@
-//! Values as text for display.
+//! Formatting of values as text for display.
 
 use core::fmt::{self, Write};
 
@@ -11,14 +11,16 @@ use crate::dynamic::{DynError, DynErrorKind, Dynamic, Items, UnionValue, Value, 
 use crate::program::Index;
 use crate::typecode::{Body, NamedType, Node, Nodes, Union};
 
+/// The maximum number of bytes that are shown of each string.
 const MAX_TEXT_BYTES: usize = 1024;
+/// The maximum number of elements that are shown of each sequence or array.
 const MAX_ITEMS: usize = 256;
 const MAX_LEVELS: usize = crate::cdr::MAX_DEPTH as usize;
 
-/// The maximum size of the whole text. Without it, a name that occurs once in a type could be repeated for
-/// many values.
+/// The maximum size of the whole text, because many values could repeat a name that a type has once.
 const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
+/// Passes text on until its limit, and then writes `...` and fails.
 struct LimitedWriter<'a> {
     output: &'a mut dyn Write,
     remaining_bytes: usize,
@@ -41,22 +43,21 @@ impl Write for LimitedWriter<'_> {
 
 impl Program {
     /// Reads a value and writes it as text, such as `{ name: "x", colour: red, grid: [1, 2] }`. The format is
-    /// for display, not for programs. Values of value types are numbered: `->0 { v: 1, next: ->1 { v: 2,
-    /// next: ->0 } }`. At most 1 KiB of each text, 256 elements of each sequence, and 1 MiB in total are
-    /// shown.
+    /// for display, not for programs. Instances of value types are numbered: `->0 { v: 1, next: ->1 { v: 2,
+    /// next: ->0 } }`. The text shows at most 1 KiB of each string, 256 elements of each sequence or array,
+    /// and 64 levels. It has at most 1 MiB.
     ///
     /// # Errors
-    /// [`Decode`](DynErrorKind::Decode), with the path to the fault; [`Limit`](DynErrorKind::Limit) if `out`
-    /// accepts no more text.
+    /// [`Decode`](DynErrorKind::Decode) with the path to the fault. [`Limit`](DynErrorKind::Limit) if `out`
+    /// returns an error.
     pub fn print(&self, d: &mut Decoder<'_>, out: &mut dyn Write) -> Result<(), DynError> {
         let value = self.decode(d)?;
-        write!(out, "{value}").map_err(|_| DynErrorKind::Limit("the output accepts no more text").into())
+        write!(out, "{value}").map_err(|_| DynErrorKind::Limit("the output did not accept the text").into())
     }
 }
 
 impl fmt::Display for Dynamic {
-    /// Uses the format of [`Program::print`]. A part that is not of the expected type is formatted with
-    /// `{:?}`.
+    /// Writes the value like [`Program::print`], or with `{:?}` for a part that does not match its type.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = LimitedWriter { output: f, remaining_bytes: MAX_OUTPUT_BYTES };
         let mut printer = ValuePrinter::new(&self.graph);
@@ -105,7 +106,7 @@ impl ValuePrinter<'_> {
                 f.write_str("{")?;
                 for (at, (member, value)) in members.iter().zip(values).enumerate() {
                     f.write_str(if at == 0 { " " } else { ", " })?;
-                    self.named(f, (&member.name, at), nodes, member.kind, value, level)?;
+                    self.named(f, (&member.name, at), nodes, member.ty, value, level)?;
                 }
                 f.write_str(if members.is_empty() { "}" } else { " }" })
             }
@@ -168,7 +169,7 @@ impl ValuePrinter<'_> {
         }
         let (Some(member), Some(value)) = (union.selected(label), &value.value) else { return Ok(()) };
         f.write_str(" ")?;
-        self.named(f, (&member.name, 0), nodes, member.kind, value, level)
+        self.named(f, (&member.name, 0), nodes, member.ty, value, level)
     }
 
     fn items(
@@ -202,7 +203,7 @@ impl ValuePrinter<'_> {
         }
     }
 
-    /// Writes a value of a value type at its first occurrence, and only its number later.
+    /// Writes the number of an instance of a value type, and at its first occurrence also its members.
     fn node(&mut self, f: &mut LimitedWriter<'_>, node: u32, level: usize) -> fmt::Result {
         write!(f, "->{node}")?;
         let graph = self.graph;
@@ -252,7 +253,7 @@ fn print_leaf(f: &mut LimitedWriter<'_>, value: &Value) -> fmt::Result {
         Value::Node(None) => f.write_str("null"),
         Value::Node(Some(node)) => write!(f, "->{node}"),
         Value::Principal(bytes) => write!(f, "{} octets", bytes.len()),
-        // The value is not of the expected type.
+        // These values do not match their types.
         Value::Struct(_) | Value::Union(_) | Value::Items(_) | Value::Any(_) => write!(f, "{value:?}"),
     }
 }

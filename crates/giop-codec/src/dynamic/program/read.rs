@@ -1,22 +1,21 @@
-//! Decoding of values as trees, and location of errors in a value.
+//! Decoding of values as trees, and location of an error in a value.
 
 use super::Program;
 use super::graph_read::GraphState;
-use crate::any::{Any, MAX_ANYS};
+use crate::any::{Any, MAX_NESTED_ANYS};
 use crate::cdr::{Bookmark, CdrDecode, Decoder, Seq, check_bound};
 use crate::dynamic::{Decimal, DynError, DynErrorKind, Dynamic, Items, Step, UnionValue, Value, ValueGraph};
 use crate::ior::Ior;
-use crate::program::{EMPTY_VALUE_CHARGE, Index, Labels, StepResult, read_decimal};
+use crate::program::{EMPTY_VALUE_CHARGE_BYTES, Index, LabelEncoding, StepResult, read_decimal};
 use crate::typecode::{Body, Member, NamedType, Node, Nodes, TcKind, TypeCode, Union};
 use crate::value::Class;
-use crate::walk::{check_fits, read_except_id, read_length, skip_wstring};
+use crate::walk::{check_fits, read_exception_id, read_length, skip_wstring};
 use crate::{DecodeError, DecodeErrorKind};
 
 pub(super) type ReadResult<T = Value> = Result<T, DynError>;
 
 impl Program {
-    /// Reads a value. Sequences of numbers are views of the decoder's memory if it is shared, and byte order
-    /// and alignment allow it.
+    /// Reads a value. Sequences of numbers are views of a shared buffer if byte order and alignment permit.
     ///
     /// # Errors
     /// [`Decode`](DynErrorKind::Decode), with the path to the fault.
@@ -27,7 +26,7 @@ impl Program {
     }
 
     /// Locates an error in a value that began at `bookmark`. Reads the value again, within the limits that
-    /// remained there. `checks` tells whether text and ordinals are checked.
+    /// remained at that position. `checks` tells whether text and ordinals are checked.
     #[cold]
     pub(super) fn locate<'a>(
         &self,
@@ -48,8 +47,8 @@ impl Program {
     }
 }
 
-/// Returns whether the error that the search found may be the one to be located. It is a different one if the
-/// search reached a limit first.
+/// Returns whether the error that the search found may be the error to be located. It is a different error if
+/// the search reached another limit first.
 fn may_be_same_error(found: &DynErrorKind, wanted: DecodeErrorKind) -> bool {
     let is_limit = |kind| matches!(kind, DecodeErrorKind::AllocLimit | DecodeErrorKind::DepthLimit);
     matches!(found, DynErrorKind::Decode(found) if found.kind == wanted || !is_limit(found.kind))
@@ -58,20 +57,23 @@ fn may_be_same_error(found: &DynErrorKind, wanted: DecodeErrorKind) -> bool {
 pub(super) struct Reader {
     pub(super) graph: ValueGraph,
     pub(super) graph_state: Option<Box<GraphState>>,
-    checks: bool,
-    /// Whether this only locates an error, including in anys. Values are then charged for, but not stored.
+    /// Whether text and ordinals are checked.
+    checks_content: bool,
+    /// Whether this reader only locates an error, including errors in anys. Values then count towards the
+    /// memory limit, but are not stored.
     pub(super) only_locates: bool,
-    /// The number of enclosing anys; counted only while locating an error.
-    anys: usize,
+    /// The number of enclosing anys. It is counted only while an error is located.
+    any_depth: usize,
 }
 
 impl Reader {
     fn new(checks: bool, only_locates: bool) -> Reader {
-        Reader { graph: ValueGraph::default(), graph_state: None, checks, only_locates, anys: 0 }
+        let graph = ValueGraph::default();
+        Reader { graph, graph_state: None, checks_content: checks, only_locates, any_depth: 0 }
     }
 
-    /// Reads a value. Values without parts are read by [`leaf`](Self::leaf), which keeps the stack frame of
-    /// this function small: it is on the stack once for each level.
+    /// Reads a value. This function is on the stack once for each level. To keep its stack frame small,
+    /// [`leaf`](Self::leaf) reads values without parts.
     pub(super) fn value(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, index: Index) -> ReadResult {
         let index = nodes.compiled().unaliased(index);
         match nodes.at(index) {
@@ -89,14 +91,14 @@ impl Reader {
     #[inline(never)]
     fn leaf(&self, d: &mut Decoder<'_>, node: &Node) -> ReadResult {
         Ok(match node {
-            Node::Basic(TcKind::Any) => Value::Any(read_boxed(d, any)?),
-            Node::Basic(kind) => basic(d, *kind)?,
-            Node::Text { wide: false, .. } if !self.checks => {
+            Node::Basic(TcKind::Any) => Value::Any(read_boxed(d, read_any)?),
+            Node::Basic(kind) => read_basic(d, *kind)?,
+            Node::Text { wide: false, .. } if !self.checks_content => {
                 let len = read_length(d, 1)?;
                 d.take(len)?;
                 Value::Void
             }
-            Node::Text { wide: true, .. } if !self.checks => {
+            Node::Text { wide: true, .. } if !self.checks_content => {
                 skip_wstring(d)?;
                 Value::Void
             }
@@ -110,26 +112,28 @@ impl Reader {
                 check_fits(d, *bound, || check_bound(&text, *bound as usize).is_ok())?;
                 Value::WString(text)
             }
-            Node::Fixed { digits, scale } => Value::Fixed(read_boxed(d, |d| decimal(d, *digits, *scale))?),
+            Node::Fixed { digits, scale } => {
+                Value::Fixed(read_boxed(d, |d| decode_decimal(d, *digits, *scale))?)
+            }
             Node::Named(named) => match (&named.body, named.kind) {
-                (Body::Enumerators(_), _) if !self.checks => Value::Enum(d.read_u32()?),
+                (Body::Enumerators(_), _) if !self.checks_content => Value::Enum(d.read_u32()?),
                 (Body::Enumerators(names), _) => Value::Enum(d.read_enum(names.len() as u32)?),
                 (_, TcKind::ObjRef | TcKind::Component | TcKind::Home) => {
                     Value::Object(read_boxed(d, Ior::decode)?)
                 }
                 _ => return Err(d.error(DecodeErrorKind::NotInAny).into()),
             },
-            Node::Recursive(_) | Node::Sequence { .. } | Node::Array { .. } => {
+            Node::Placeholder(_) | Node::Sequence { .. } | Node::Array { .. } => {
                 return Err(d.error(DecodeErrorKind::InvalidTypeCode).into());
             }
         })
     }
 
-    /// Reads the content of an any to locate an error, within the limits that apply when it is received.
+    /// Reads the content of an any to locate an error, within the limits for a received any.
     fn read_any_content(&mut self, d: &mut Decoder<'_>) -> ReadResult {
         let code = self.any_type(d)?;
-        let mut reader = Reader::new(self.checks, true);
-        reader.anys = self.anys + 1;
+        let mut reader = Reader::new(self.checks_content, true);
+        reader.any_depth = self.any_depth + 1;
         d.descend()?;
         let read = reader.value(d, &code.nodes, code.root);
         d.ascend();
@@ -138,7 +142,7 @@ impl Reader {
 
     #[inline(never)]
     fn any_type(&self, d: &mut Decoder<'_>) -> ReadResult<TypeCode> {
-        if self.anys >= MAX_ANYS {
+        if self.any_depth >= MAX_NESTED_ANYS {
             return Err(d.error(DecodeErrorKind::DepthLimit).into());
         }
         let code = TypeCode::decode(d)?;
@@ -150,7 +154,7 @@ impl Reader {
         match (&named.body, named.kind) {
             (Body::Members(members), kind) => {
                 if kind == TcKind::Except {
-                    read_except_id(d, &named.id)?;
+                    read_exception_id(d, &named.id)?;
                 }
                 d.descend()?;
                 let read = self.members(d, nodes, members);
@@ -159,18 +163,18 @@ impl Reader {
             }
             (Body::Union(union), _) => self.union(d, nodes, union),
             (_, TcKind::Value | TcKind::Event | TcKind::ValueBox | TcKind::AbstractInterface) => {
-                self.graph_at(d, nodes, index)
+                self.read_graph(d, nodes, index)
             }
             _ => self.leaf(d, nodes.at(index)),
         }
     }
 
     fn union(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, union: &Union) -> ReadResult {
-        let discriminator = discriminator(d, nodes, union)?;
+        let discriminator = read_discriminator(d, nodes, union)?;
         let value = match union.selected(discriminator) {
             Some(member) => {
                 d.descend()?;
-                let read = self.value(d, nodes, member.kind);
+                let read = self.value(d, nodes, member.ty);
                 d.ascend();
                 Some(read.map_err(|error| inside_member(error, member))?)
             }
@@ -182,7 +186,7 @@ impl Reader {
     fn members(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, members: &[Member]) -> ReadResult {
         let mut values = self.new_list(d, members.len())?;
         for member in members {
-            match self.value(d, nodes, member.kind) {
+            match self.value(d, nodes, member.ty) {
                 Ok(value) => self.push(&mut values, value),
                 Err(error) => return Err(inside_member(error, member)),
             }
@@ -190,7 +194,7 @@ impl Reader {
         Ok(Value::Struct(values.into()))
     }
 
-    /// Returns a list with capacity for `count` values. The decoder is charged even if none are stored.
+    /// Returns a list for `count` values. Deducts its memory from the limit even if values are not stored.
     pub(super) fn new_list(&self, d: &mut Decoder<'_>, count: usize) -> Result<Vec<Value>, DecodeError> {
         if !self.only_locates {
             return d.new_vec(count);
@@ -209,7 +213,7 @@ impl Reader {
     fn items(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, element: Index, count: usize) -> ReadResult {
         let element = nodes.compiled().unaliased(element);
         if let Node::Basic(kind) = nodes.at(element)
-            && let Some(items) = numbers(d, *kind, count)?
+            && let Some(items) = read_numbers(d, *kind, count)?
         {
             return Ok(Value::Items(boxed(d, items)?));
         }
@@ -239,14 +243,14 @@ impl Reader {
                 Err(error) => return Err(inside_element(error, index)),
             }
             if d.position() == start {
-                d.charge(EMPTY_VALUE_CHARGE)?;
+                d.charge(EMPTY_VALUE_CHARGE_BYTES)?;
             }
         }
         Ok(values)
     }
 
-    /// Reads arrays of 8-byte numbers in a fragmented message. They are taken together, because the sender
-    /// does not realign them after a fragment boundary.
+    /// Reads arrays of 8-byte numbers in a message that was joined from GIOP 1.1 fragments. They are read as
+    /// one run, because the sender does not align them again after a fragment boundary.
     #[cold]
     fn read_joined_numbers(
         &mut self,
@@ -268,19 +272,19 @@ impl Reader {
 }
 
 #[inline(never)]
-fn basic(d: &mut Decoder<'_>, kind: TcKind) -> ReadResult {
+fn read_basic(d: &mut Decoder<'_>, kind: TcKind) -> ReadResult {
     Ok(match kind {
-        TcKind::Boolean => Value::Boolean(number(d, 0)? != 0),
-        TcKind::Char => Value::Char((number(d, 0)? as u8).into()),
-        TcKind::Octet => Value::Octet(number(d, 0)? as u8),
-        TcKind::Short => Value::Short(number(d, 1)? as i16),
-        TcKind::UShort => Value::UShort(number(d, 1)? as u16),
-        TcKind::Long => Value::Long(number(d, 2)? as i32),
-        TcKind::ULong => Value::ULong(number(d, 2)? as u32),
-        TcKind::LongLong => Value::LongLong(number(d, 3)?.cast_signed()),
-        TcKind::ULongLong => Value::ULongLong(number(d, 3)?),
-        TcKind::Float => Value::Float(f32::from_bits(number(d, 2)? as u32)),
-        TcKind::Double => Value::Double(f64::from_bits(number(d, 3)?)),
+        TcKind::Boolean => Value::Boolean(read_number(d, 0)? != 0),
+        TcKind::Char => Value::Char((read_number(d, 0)? as u8).into()),
+        TcKind::Octet => Value::Octet(read_number(d, 0)? as u8),
+        TcKind::Short => Value::Short(read_number(d, 1)? as i16),
+        TcKind::UShort => Value::UShort(read_number(d, 1)? as u16),
+        TcKind::Long => Value::Long(read_number(d, 2)? as i32),
+        TcKind::ULong => Value::ULong(read_number(d, 2)? as u32),
+        TcKind::LongLong => Value::LongLong(read_number(d, 3)?.cast_signed()),
+        TcKind::ULongLong => Value::ULongLong(read_number(d, 3)?),
+        TcKind::Float => Value::Float(f32::from_bits(read_number(d, 2)? as u32)),
+        TcKind::Double => Value::Double(f64::from_bits(read_number(d, 3)?)),
         TcKind::LongDouble => Value::LongDouble(CdrDecode::decode(d)?),
         TcKind::WChar => Value::WChar(d.read_wchar()?),
         TcKind::TypeCode => Value::TypeCode(read_boxed(d, TypeCode::decode)?),
@@ -293,7 +297,7 @@ fn basic(d: &mut Decoder<'_>, kind: TcKind) -> ReadResult {
     })
 }
 
-/// Charges for a part that is not stored in the tree itself.
+/// Boxes a part, and deducts its memory from the limit.
 pub(super) fn boxed<T>(d: &mut Decoder<'_>, value: T) -> Result<Box<T>, DecodeError> {
     d.charge(size_of::<T>())?;
     Ok(Box::new(value))
@@ -309,7 +313,7 @@ pub(super) fn read_boxed<'a, T, E: From<DecodeError>>(
 
 /// Reads a number of `1 << width` bytes. Not inlined, to keep the code small.
 #[inline(never)]
-fn number(d: &mut Decoder<'_>, width: u8) -> StepResult<u64> {
+fn read_number(d: &mut Decoder<'_>, width: u8) -> StepResult<u64> {
     Ok(match width {
         0 => d.read_u8()?.into(),
         1 => d.read_u16()?.into(),
@@ -320,23 +324,23 @@ fn number(d: &mut Decoder<'_>, width: u8) -> StepResult<u64> {
 
 #[inline(never)]
 fn read_count(d: &mut Decoder<'_>, nodes: &Nodes, element: Index, bound: u32) -> ReadResult<usize> {
-    let count = read_length(d, nodes.compiled().least(element))?;
+    let count = read_length(d, nodes.compiled().min_size(element))?;
     check_fits(d, bound, || count <= bound as usize)?;
     Ok(count)
 }
 
 #[inline(never)]
-fn discriminator(d: &mut Decoder<'_>, nodes: &Nodes, union: &Union) -> ReadResult<i64> {
-    let labels = Labels::of_node(nodes, union.discriminator)
+fn read_discriminator(d: &mut Decoder<'_>, nodes: &Nodes, union: &Union) -> ReadResult<i64> {
+    let labels = LabelEncoding::of_node(nodes, union.discriminator)
         .ok_or_else(|| d.error(DecodeErrorKind::InvalidTypeCode))?;
     let discriminator = labels.read(d, false)?;
     d.charge(size_of::<UnionValue>())?;
     Ok(discriminator)
 }
 
-/// Reads an any. Locates an error in its content.
+/// Reads an any. An error has the path to the fault in the content.
 #[inline(never)]
-fn any(d: &mut Decoder<'_>) -> ReadResult<Any> {
+fn read_any(d: &mut Decoder<'_>) -> ReadResult<Any> {
     let bookmark = d.bookmark();
     Any::decode(d).map_err(|error| {
         let mut again = d.clone();
@@ -353,6 +357,7 @@ fn any(d: &mut Decoder<'_>) -> ReadResult<Any> {
     })
 }
 
+/// Locates an error in the content of an any, which began at `bookmark`.
 #[cold]
 pub(crate) fn locate_in_any<'a>(
     program: &Program,
@@ -360,13 +365,13 @@ pub(crate) fn locate_in_any<'a>(
     bookmark: Bookmark<'a>,
     error: DecodeError,
 ) -> DynError {
-    // Most anys are received with structural checks only, so search without other checks first.
+    // Most anys are received without checks of text and ordinals, so search without these checks first.
     let found = program.locate(d, bookmark, error, false);
     if found.path().is_root() { program.locate(d, bookmark, error, true) } else { found }
 }
 
-/// Reads elements that are numbers; `None` for another kind.
-fn numbers(d: &mut Decoder<'_>, kind: TcKind, count: usize) -> ReadResult<Option<Items>> {
+/// Reads elements that are numbers or characters. Returns `None`, and reads nothing, for another kind.
+fn read_numbers(d: &mut Decoder<'_>, kind: TcKind, count: usize) -> ReadResult<Option<Items>> {
     let width = match kind {
         TcKind::Octet | TcKind::Char => 0,
         TcKind::Short | TcKind::UShort => 1,
@@ -390,7 +395,7 @@ fn numbers(d: &mut Decoder<'_>, kind: TcKind, count: usize) -> ReadResult<Option
 }
 
 #[inline(never)]
-fn decimal(d: &mut Decoder<'_>, digits: u16, scale: i16) -> ReadResult<Decimal> {
+fn decode_decimal(d: &mut Decoder<'_>, digits: u16, scale: i16) -> ReadResult<Decimal> {
     let (bytes, width) = read_decimal(d, digits)?;
     let (mut unscaled, mut sign) = (0_i128, 1);
     for byte in bytes.iter().skip(bytes.len() - width) {
@@ -405,7 +410,7 @@ fn decimal(d: &mut Decoder<'_>, digits: u16, scale: i16) -> ReadResult<Decimal> 
     Ok(Decimal { unscaled: unscaled * sign, digits, scale })
 }
 
-/// Stores an error for a caller that can return only decode errors.
+/// Stores the error of a result for a caller that can return only decode errors, and returns a substitute.
 pub(super) fn store_error<T>(
     stored: &mut Option<DynError>,
     at: usize,

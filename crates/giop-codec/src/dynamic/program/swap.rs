@@ -1,23 +1,22 @@
-//! In-place conversion of values to the other byte order.
+//! Conversion of encoded values to the other byte order in place.
 
 use super::Program;
 use crate::cdr::{CdrDecode, DecodeLimits, Decoder, padding};
 use crate::dynamic::{DynError, DynErrorKind};
-use crate::program::{Index, Labels, Op, Pc, Plan, Switch};
+use crate::program::{Index, LabelEncoding, Op, Pc, Plan, UnionSwitch};
 use crate::typecode::{Body, NamedType, Node, Nodes, TcKind, TypeCode};
 use crate::{ByteOrder, DecodeErrorKind, Version};
 
 impl Program {
-    /// Converts a value to the other byte order in place, and returns its size in bytes. The value begins
-    /// with the first byte, which is at `phase` modulo 8 from the alignment origin. Text, padding and
-    /// encapsulations, which have their own byte order, are unchanged. Wide text is assumed to be UTF-16. The
-    /// structure of the value is checked first, so an invalid value is not changed. Allocates nothing, except
-    /// for the type codes of anys.
+    /// Converts an encoded value to the other byte order in place, and returns its size in bytes. The value
+    /// begins at the first byte, whose offset from the alignment origin is `phase` modulo 8. Text, padding
+    /// and encapsulations are unchanged, because their bytes do not depend on this byte order. Wide text is
+    /// assumed to be UTF-16. The structure of the value is checked first, so an invalid value is not changed.
+    /// Allocates memory only for type codes.
     ///
     /// # Errors
-    /// [`Decode`](DynErrorKind::Decode), with the path to the fault.
-    /// [`Inconsistent`](DynErrorKind::Inconsistent) if the value contains values of value types, which may
-    /// refer to each other.
+    /// [`Decode`](DynErrorKind::Decode), with the path to the fault, or
+    /// [`Inconsistent`](DynErrorKind::Inconsistent) if the value contains value types.
     pub fn swap(
         &self,
         bytes: &mut [u8],
@@ -26,13 +25,14 @@ impl Program {
         version: Version,
         limits: DecodeLimits,
     ) -> Result<usize, DynError> {
-        let mut d = Decoder::new(bytes, order, version).shifted(phase % 8);
+        let mut d = Decoder::new(bytes, order, version).with_phase(phase % 8);
         d.set_limits(limits);
         let malformed = d.error(DecodeErrorKind::Malformed);
-        if self.skip(&mut d)?.graphs {
-            return Err(
-                DynErrorKind::Inconsistent("values of value types cannot be converted in place").into()
-            );
+        if self.skip(&mut d)?.has_value_types {
+            return Err(DynErrorKind::Inconsistent(
+                "a value that contains value types cannot be converted in place",
+            )
+            .into());
         }
         let mut swapper = Swapper { bytes, position: 0, phase: phase % 8, order, version };
         // This cannot fail, because the value was checked.
@@ -49,7 +49,7 @@ struct Swapper<'a> {
     version: Version,
 }
 
-/// `None` means that the value differs from the one that was checked.
+/// `None` means that the bytes are not a valid value, which the previous check excludes.
 type SwapResult<T = ()> = Option<T>;
 
 impl Swapper<'_> {
@@ -64,16 +64,16 @@ impl Swapper<'_> {
             pc += 1;
             match *op {
                 Op::Block(plan) => self.swap_run(steps.plan(plan)?, 1)?,
-                Op::Run { plan, count } => self.swap_run(steps.plan(plan)?, count as usize)?,
-                Op::Bulk { plan, .. } => {
+                Op::FixedArray { plan, count } => self.swap_run(steps.plan(plan)?, count as usize)?,
+                Op::FixedSequence { plan, .. } => {
                     let count = self.swap_long()? as usize;
                     self.swap_run(steps.plan(plan)?, count)?;
                 }
-                Op::Each { element, .. } => {
+                Op::Sequence { element, .. } => {
                     let count = self.swap_long()?;
                     self.swap_elements(nodes, element, count)?;
                 }
-                Op::Times { element, count } => self.swap_elements(nodes, element, count)?,
+                Op::Array { element, count } => self.swap_elements(nodes, element, count)?,
                 Op::Text { wide: true, .. } if self.version < Version::V1_2 => {
                     let units = self.swap_long()?;
                     (0..units).try_for_each(|_| self.swap_number::<2>().map(drop))?;
@@ -82,7 +82,7 @@ impl Swapper<'_> {
                 Op::WChar => self.swap_wchar()?,
                 Op::Decimal { .. } => while self.swap_number::<1>()?[0] & 0xF < 0xA {},
                 Op::Union(switch) => self.swap_union(nodes, steps.switches.get(switch as usize)?)?,
-                Op::Call(index) => self.swap_steps(nodes, steps.entry(index))?,
+                Op::Struct(index) => self.swap_steps(nodes, steps.entry(index))?,
                 Op::Any => {
                     let code = self.swap_type_code()?;
                     self.swap_value(&code)?;
@@ -95,14 +95,14 @@ impl Swapper<'_> {
                         self.skip_counted()?;
                     }
                 }
-                Op::ExceptId(index) => {
+                Op::ExceptionId(index) => {
                     let Node::Named(NamedType { id, .. }) = nodes.at(index) else { return None };
                     let next = self.decoder().read_str_bytes();
                     if id.is_empty() || next.is_ok_and(|bytes| bytes == id.as_bytes()) {
                         self.skip_counted()?;
                     }
                 }
-                Op::Graph(_) | Op::Refused => return None,
+                Op::Graph(_) | Op::NoValues => return None,
                 Op::Return => return Some(()),
             }
         }
@@ -113,20 +113,22 @@ impl Swapper<'_> {
         (0..count).try_for_each(|_| self.swap_steps(nodes, entry))
     }
 
-    fn swap_union(&mut self, nodes: &Nodes, switch: &Switch) -> SwapResult {
+    fn swap_union(&mut self, nodes: &Nodes, switch: &UnionSwitch) -> SwapResult {
         let Node::Named(NamedType { body: Body::Union(union), .. }) = nodes.at(switch.union) else {
             return None;
         };
         let label = switch.labels.read(&mut self.decoder(), false).ok()?;
         match switch.labels {
-            Labels::Boolean | Labels::Octet => drop(self.swap_number::<1>()?),
-            Labels::Short | Labels::UShort => drop(self.swap_number::<2>()?),
-            Labels::Long | Labels::ULong | Labels::Enum(_) => drop(self.swap_number::<4>()?),
-            Labels::LongLong | Labels::ULongLong => drop(self.swap_number::<8>()?),
-            Labels::WChar => self.swap_wchar()?,
+            LabelEncoding::Boolean | LabelEncoding::Octet => drop(self.swap_number::<1>()?),
+            LabelEncoding::Short | LabelEncoding::UShort => drop(self.swap_number::<2>()?),
+            LabelEncoding::Long | LabelEncoding::ULong | LabelEncoding::Enum(_) => {
+                self.swap_number::<4>()?;
+            }
+            LabelEncoding::LongLong | LabelEncoding::ULongLong => drop(self.swap_number::<8>()?),
+            LabelEncoding::WChar => self.swap_wchar()?,
         }
         let Some(member) = union.selected(label) else { return Some(()) };
-        self.swap_steps(nodes, nodes.compiled().entry(member.kind))
+        self.swap_steps(nodes, nodes.compiled().entry(member.ty))
     }
 
     fn swap_wchar(&mut self) -> SwapResult {
@@ -137,7 +139,7 @@ impl Swapper<'_> {
         self.skip_bytes(len.into())
     }
 
-    /// Decodes a type code and swaps its numbers that are outside of encapsulations.
+    /// Decodes a type code, and swaps those of its numbers that are outside of encapsulations.
     fn swap_type_code(&mut self) -> SwapResult<TypeCode> {
         let code = TypeCode::decode(&mut self.decoder()).ok()?;
         let kind = TcKind::from_number(self.swap_long()?)?;
@@ -162,12 +164,12 @@ impl Swapper<'_> {
         Some(())
     }
 
-    /// Returns a decoder at the current position, where the data is not swapped yet.
+    /// Returns a decoder at the current position. The data from there on is not swapped yet.
     fn decoder(&self) -> Decoder<'_> {
-        Decoder::new(self.bytes, self.order, self.version).shifted(self.phase).at(self.position)
+        Decoder::new(self.bytes, self.order, self.version).with_phase(self.phase).at(self.position)
     }
 
-    /// Swaps a number; returns its original bytes.
+    /// Swaps a number and returns its original bytes.
     fn swap_number<const N: usize>(&mut self) -> SwapResult<[u8; N]> {
         let start = self.position + padding(self.position + self.phase, N);
         let number = self.bytes.get_mut(start..)?.first_chunk_mut::<N>()?;
@@ -177,6 +179,7 @@ impl Swapper<'_> {
         Some(original)
     }
 
+    /// Swaps a `long` or `unsigned long` and returns its value.
     #[inline(never)]
     fn swap_long(&mut self) -> SwapResult<u32> {
         let bytes = self.swap_number::<4>()?;

@@ -6,26 +6,24 @@ use super::read::{inside_element, inside_member};
 use crate::cdr::{CdrEncode, Encoder, check_bound};
 use crate::dynamic::check::NO_DISCRIMINATOR;
 use crate::dynamic::{Decimal, DynError, DynErrorKind, Dynamic, Items, UnionValue, Value, ValueGraph};
-use crate::program::{Index, Labels, put_numbers};
+use crate::program::{Index, LabelEncoding, put_numbers};
 use crate::typecode::{Body, Member, NamedType, Node, Nodes, TcKind, TypeCode, Union};
 use crate::value::write;
 use crate::{EncodeError, EncodeErrorKind};
 
 const MAX_DEPTH: usize = crate::cdr::MAX_DEPTH as usize;
 
-pub(super) const WRONG_MEMBER_COUNT: &str = "the value has another number of members than its type";
+pub(super) const WRONG_MEMBER_COUNT: &str = "the number of members is not that of the type";
 
 pub(super) type WriteResult<T = ()> = Result<T, DynError>;
 
 impl Program {
-    /// Writes a value, whose tree must match this type. Numbers in long sequences are shared if byte order
-    /// and position allow it.
+    /// Writes a tree, which must match this type. Long runs of numbers are shared if byte order permits.
     ///
     /// # Errors
-    /// [`TypeMismatch`](DynErrorKind::TypeMismatch), [`InvalidValue`](DynErrorKind::InvalidValue),
-    /// [`Bounds`](DynErrorKind::Bounds) if the tree does not match the type, [`Encode`](DynErrorKind::Encode)
-    /// if a value has no encoding; with the path to the fault. The encoder then contains an incomplete value:
-    /// rewind it.
+    /// [`Encode`](DynErrorKind::Encode) if a part has no encoding, or another kind of error if the tree does
+    /// not match the type. The error has the path to the fault. After an error, the encoder contains an
+    /// incomplete value and must be rewound.
     pub fn encode(&self, value: &Dynamic, e: &mut Encoder) -> Result<(), DynError> {
         let mut writer = Writer { depth: 0, graph: &value.graph, graph_state: None };
         let result = writer.value(e, self.nodes(), self.code.root, &value.value);
@@ -54,7 +52,7 @@ impl Writer<'_> {
         let index = nodes.compiled().unaliased(index);
         match (nodes.at(index), value) {
             (Node::Basic(kind), value) => {
-                if !basic(e, *kind, value)? {
+                if !put_basic(e, *kind, value)? {
                     return Err(mismatch(nodes, index, value));
                 }
             }
@@ -70,7 +68,7 @@ impl Writer<'_> {
                 }
                 e.put_wstr(text)?;
             }
-            (Node::Fixed { digits, scale }, Value::Fixed(number)) => decimal(e, *digits, *scale, number)?,
+            (Node::Fixed { digits, scale }, Value::Fixed(number)) => put_decimal(e, *digits, *scale, number)?,
             (Node::Sequence { element, bound }, Value::Items(items)) => {
                 put_count(e, items.len(), *bound)?;
                 self.items(e, nodes, *element, items)?;
@@ -99,13 +97,15 @@ impl Writer<'_> {
         match (&named.body, named.kind, value) {
             (Body::Members(members), kind, Value::Struct(values)) => {
                 if kind == TcKind::Except {
-                    e.put_ascii(&named.id)?;
+                    e.put_unconverted_str(&named.id)?;
                 }
                 self.nested(|writer| writer.members(e, nodes, members, values))
             }
             (Body::Enumerators(names), _, Value::Enum(ordinal)) => {
                 if *ordinal as usize >= names.len() {
-                    return Err(DynErrorKind::InvalidValue("there is no such enumerator").into());
+                    return Err(
+                        DynErrorKind::InvalidValue("the type has no enumerator with this ordinal").into()
+                    );
                 }
                 e.put_u32(*ordinal);
                 Ok(())
@@ -115,7 +115,7 @@ impl Writer<'_> {
                 Ok(reference.encode(e)?)
             }
             (_, TcKind::Value | TcKind::Event | TcKind::ValueBox | TcKind::AbstractInterface, _) => {
-                self.graph_at(e, nodes, index, value)
+                self.write_graph(e, nodes, index, value)
             }
             (_, TcKind::LocalInterface | TcKind::Native, _) => {
                 Err(EncodeError::new(EncodeErrorKind::LocalObject).into())
@@ -135,20 +135,20 @@ impl Writer<'_> {
             return Err(DynErrorKind::InvalidValue(WRONG_MEMBER_COUNT).into());
         }
         for (member, value) in members.iter().zip(values) {
-            self.value(e, nodes, member.kind, value).map_err(|error| inside_member(error, member))?;
+            self.value(e, nodes, member.ty, value).map_err(|error| inside_member(error, member))?;
         }
         Ok(())
     }
 
     fn union(&mut self, e: &mut Encoder, nodes: &Nodes, union: &Union, value: &UnionValue) -> WriteResult {
-        let labels = Labels::of_node(nodes, union.discriminator);
+        let labels = LabelEncoding::of_node(nodes, union.discriminator);
         let label = value.discriminator;
-        let labels = labels.filter(|labels| labels.has(label));
+        let labels = labels.filter(|labels| labels.is_valid(label));
         let labels = labels.ok_or(DynErrorKind::InvalidValue(NO_DISCRIMINATOR))?;
         labels.write(e, label)?;
         match (union.selected(label), &value.value) {
             (Some(member), Some(value)) => {
-                let result = self.nested(|writer| writer.value(e, nodes, member.kind, value));
+                let result = self.nested(|writer| writer.value(e, nodes, member.ty, value));
                 result.map_err(|error| inside_member(error, member))
             }
             (None, None) => Ok(()),
@@ -169,15 +169,15 @@ impl Writer<'_> {
         }
         let (width, bytes) = match (nodes.at(element).kind(), items) {
             (TcKind::Octet, Items::Octets(items)) => (0, items),
-            (TcKind::Char, Items::Chars(items)) => (0, items.shared()),
-            (TcKind::Short, Items::Shorts(items)) => (1, items.shared()),
-            (TcKind::UShort, Items::UShorts(items)) => (1, items.shared()),
-            (TcKind::Long, Items::Longs(items)) => (2, items.shared()),
-            (TcKind::ULong, Items::ULongs(items)) => (2, items.shared()),
-            (TcKind::LongLong, Items::LongLongs(items)) => (3, items.shared()),
-            (TcKind::ULongLong, Items::ULongLongs(items)) => (3, items.shared()),
-            (TcKind::Float, Items::Floats(items)) => (2, items.shared()),
-            (TcKind::Double, Items::Doubles(items)) => (3, items.shared()),
+            (TcKind::Char, Items::Chars(items)) => (0, items.bytes_ref()),
+            (TcKind::Short, Items::Shorts(items)) => (1, items.bytes_ref()),
+            (TcKind::UShort, Items::UShorts(items)) => (1, items.bytes_ref()),
+            (TcKind::Long, Items::Longs(items)) => (2, items.bytes_ref()),
+            (TcKind::ULong, Items::ULongs(items)) => (2, items.bytes_ref()),
+            (TcKind::LongLong, Items::LongLongs(items)) => (3, items.bytes_ref()),
+            (TcKind::ULongLong, Items::ULongLongs(items)) => (3, items.bytes_ref()),
+            (TcKind::Float, Items::Floats(items)) => (2, items.bytes_ref()),
+            (TcKind::Double, Items::Doubles(items)) => (3, items.bytes_ref()),
             (_, items) => {
                 return match items.get(0) {
                     Some(value) => Err(inside_element(mismatch(nodes, element, &value), 0)),
@@ -208,8 +208,8 @@ pub(super) fn put_count(e: &mut Encoder, count: usize, bound: u32) -> WriteResul
     Ok(e.put_len(count)?)
 }
 
-/// Writes a value of a basic type; returns `false` if the value is of another kind.
-fn basic(e: &mut Encoder, kind: TcKind, value: &Value) -> WriteResult<bool> {
+/// Writes a value of a basic type. Returns `false`, and writes nothing, if the value is of another kind.
+fn put_basic(e: &mut Encoder, kind: TcKind, value: &Value) -> WriteResult<bool> {
     match (kind, value) {
         (TcKind::Boolean, Value::Boolean(value)) => put_number(e, 0, (*value).into()),
         (TcKind::Char, Value::Char(value)) => put_number(e, 0, value.0.into()),
@@ -247,11 +247,14 @@ fn put_number(e: &mut Encoder, width: u8, number: u64) {
     }
 }
 
-fn decimal(e: &mut Encoder, digits: u16, scale: i16, number: &Decimal) -> WriteResult {
+fn put_decimal(e: &mut Encoder, digits: u16, scale: i16, number: &Decimal) -> WriteResult {
     let limit = 10_u128.checked_pow(digits.into()).unwrap_or(u128::MAX);
     let mut remaining = number.unscaled.unsigned_abs();
     if number.scale != scale || remaining >= limit {
-        return Err(DynErrorKind::InvalidValue("the number does not have the digits of its type").into());
+        return Err(DynErrorKind::InvalidValue(
+            "the number has too many digits or another scale than its type",
+        )
+        .into());
     }
     let mut bytes = [0; 16];
     let mut low = if number.unscaled < 0 { 0xD } else { 0xC };

@@ -1,4 +1,4 @@
-//! The elementary types, numbers, text and references, and their containers.
+//! Implementations for types that are not generated: numbers, text, references, anys, and containers.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::{DecodeError, DecodeErrorKind, EncodeError};
 type WriteResult = Result<(), EncodeError>;
 type ReadResult<T = ()> = Result<T, DecodeError>;
 
-/// Implements the traits for types that encode and decode themselves and slices of themselves.
+/// Implements the traits for types that [`CdrEncode`] and [`CdrDecode`] encode and decode.
 macro_rules! self_coding_types {
     ($([$($generic:tt)*] $type:ty;)*) => {$(
         impl<$($generic)*> ReflectWrite for $type
@@ -66,7 +66,7 @@ macro_rules! self_coding_types {
 
 fn read_array<T: CdrDecode>(items: &mut [T], r: &mut ReflectReader<'_, '_>) -> ReadResult {
     if !r.d.has_contiguous(size_of_val(items).saturating_add(8)) {
-        // An array that extends over a fragment boundary must be decoded as a whole, because it is not
+        // An array that crosses a fragment boundary must be decoded as a whole, because its elements are not
         // aligned again after the boundary.
         let read = T::decode_vec(r.d, items.len())?;
         items.iter_mut().zip(read).for_each(|(item, read)| *item = read);
@@ -215,7 +215,7 @@ impl<S: Blank + BoundedContent + Default, const N: usize> Blank for Bounded<S, N
     }
 }
 
-/// A reference to a value of a compiled type, for writing.
+/// A reference to a member whose type has compiled code, for writing.
 #[derive(Debug)]
 pub struct CompiledRef<'a, T>(pub &'a T);
 
@@ -225,7 +225,7 @@ impl<T: CdrEncode> ReflectWrite for CompiledRef<'_, T> {
     }
 }
 
-/// A reference to a value of a compiled type, for reading.
+/// A reference to a member whose type has compiled code, for reading.
 #[derive(Debug)]
 pub struct CompiledMut<'a, T>(pub &'a mut T);
 
@@ -236,7 +236,7 @@ impl<T: CdrDecode> ReflectRead for CompiledMut<'_, T> {
     }
 }
 
-/// A reference to an optional member, for writing.
+/// A reference to an `@optional` member, for writing.
 #[derive(Debug)]
 pub struct Optional<'a, T>(pub &'a Option<T>);
 
@@ -246,7 +246,7 @@ impl<T: CdrEncode> ReflectWrite for Optional<'_, T> {
     }
 }
 
-/// A reference to an optional member, for reading.
+/// A reference to an `@optional` member, for reading.
 #[derive(Debug)]
 pub struct OptionalMut<'a, T>(pub &'a mut Option<T>);
 

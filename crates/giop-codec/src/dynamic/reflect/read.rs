@@ -1,31 +1,31 @@
-//! Decoding of Rust values, driven by their type codes.
+//! Decoding of Rust values of generated types, driven by their type codes.
 
 use std::fmt;
 
 use super::write::elements;
 use super::{code_of, root};
 use crate::cdr::{Decoder, FixedLayout, FixedReader};
-use crate::program::{Index, Labels, Steps};
+use crate::program::{Index, LabelEncoding, Steps};
 use crate::typecode::{Body, NamedType, Node, Nodes, TypeDesc};
 use crate::{DecodeError, DecodeErrorKind};
 
 type ReadResult<T = ()> = Result<T, DecodeError>;
 
-/// A value whose parts can be filled by a decoder.
+/// A value whose parts can be filled by a [`ReflectReader`].
 ///
-/// When `read` is called, the reader is at the node of the value's type, and the value is blank. After an
-/// error, its content is unspecified.
+/// When `read` is called, the reader must be at the type code node of the value's type, and the value must be
+/// blank. After an error, the content of the value is unspecified.
 pub trait ReflectRead {
-    /// Passes the parts to the reader, or reads the value if it has none.
+    /// Passes the parts to the reader, or reads the value itself if it has no parts.
     fn read(&mut self, r: &mut ReflectReader<'_, '_>) -> ReadResult;
 }
 
-/// A type with an initial value.
+/// A type with an initial value, which a reader then fills.
 pub trait Blank: ReflectRead + Sized {
-    /// Returns a value to be filled afterwards.
+    /// Returns the initial value.
     fn blank() -> Self;
 
-    /// Reads consecutive values; for each of them the reader is set to the current node.
+    /// Reads consecutive values, all at the current type code node.
     fn read_slice(items: &mut [Self], r: &mut ReflectReader<'_, '_>) -> ReadResult {
         r.slice(&mut &mut *items)
     }
@@ -37,16 +37,17 @@ pub trait Blank: ReflectRead + Sized {
 }
 
 pub(super) trait DynVec {
-    fn size(&self) -> usize;
+    /// Returns the size of an element in memory, in bytes.
+    fn element_size(&self) -> usize;
 
-    /// Reserves capacity for `n` elements; returns `false` if the allocation fails.
+    /// Reserves capacity for `n` elements. Returns `false` if the allocation fails.
     fn reserve(&mut self, n: usize) -> bool;
 
-    fn grow(&mut self) -> Option<&mut dyn ReflectRead>;
+    fn push_blank(&mut self) -> Option<&mut dyn ReflectRead>;
 }
 
 impl<T: Blank> DynVec for Vec<T> {
-    fn size(&self) -> usize {
+    fn element_size(&self) -> usize {
         size_of::<T>()
     }
 
@@ -54,7 +55,7 @@ impl<T: Blank> DynVec for Vec<T> {
         self.try_reserve_exact(n).is_ok()
     }
 
-    fn grow(&mut self) -> Option<&mut dyn ReflectRead> {
+    fn push_blank(&mut self) -> Option<&mut dyn ReflectRead> {
         self.push(T::blank());
         self.last_mut().map(|last| last as _)
     }
@@ -70,7 +71,7 @@ impl<T: ReflectRead> DynSliceMut for &mut [T] {
     }
 }
 
-/// The decoder of values and the current position in their type code.
+/// A decoder of values, with the current position in their type code.
 pub struct ReflectReader<'a, 'd> {
     pub(super) d: &'a mut Decoder<'d>,
     nodes: &'a Nodes,
@@ -94,8 +95,7 @@ impl<'d> ReflectReader<'_, 'd> {
     /// Reads the members of a struct or exception.
     ///
     /// # Errors
-    /// Those of the members; [`Malformed`](DecodeErrorKind::Malformed) if the type has another number of
-    /// members.
+    /// The errors of the members, and [`Malformed`](DecodeErrorKind::Malformed) for a wrong member count.
     #[inline(never)]
     pub fn members(&mut self, parts: &mut [&mut dyn ReflectRead]) -> ReadResult {
         let nodes = self.nodes;
@@ -106,40 +106,40 @@ impl<'d> ReflectReader<'_, 'd> {
             return Err(self.mismatch());
         }
         for (member, part) in members.iter().zip(parts) {
-            self.index = nodes.unaliased(member.kind);
+            self.index = nodes.unaliased(member.ty);
             part.read(self)?;
         }
         Ok(())
     }
 
-    /// Reads the label of a union. Returns the index of the first member with the name that the label
-    /// selects, and moves to that member's node. Returns `usize::MAX` if no member is selected.
+    /// Reads the label of a union, and moves to the type code node of the member that it selects. Returns the
+    /// first index of that member, or `usize::MAX` if no member is selected.
     #[inline(never)]
     pub fn union(&mut self) -> ReadResult<usize> {
         let nodes = self.nodes;
         let Node::Named(NamedType { body: Body::Union(union), .. }) = nodes.at(self.index) else {
             return Err(self.mismatch());
         };
-        let labels = Labels::of_node(nodes, union.discriminator).ok_or_else(|| self.mismatch())?;
+        let labels = LabelEncoding::of_node(nodes, union.discriminator).ok_or_else(|| self.mismatch())?;
         self.label = labels.read(self.d, false)?;
         let Some(selected) = union.selected(self.label) else { return Ok(usize::MAX) };
-        self.index = nodes.unaliased(selected.kind);
+        self.index = nodes.unaliased(selected.ty);
         let index = union.members.iter().position(|member| member.name == selected.name);
         Ok(index.unwrap_or(usize::MAX))
     }
 
-    /// Returns the bits of the label that [`union`](ReflectReader::union) read.
+    /// Returns the label that [`union`](ReflectReader::union) has read, extended to 64 bits.
     pub fn label(&self) -> i64 {
         self.label
     }
 
-    /// Reads a part at the current node.
+    /// Reads a part at the current type code node.
     #[inline(never)]
     pub fn part(&mut self, part: &mut dyn ReflectRead) -> ReadResult {
         part.read(self)
     }
 
-    /// Reads consecutive values, each at the current node.
+    /// Reads consecutive values, all at the current type code node.
     #[inline(never)]
     pub(super) fn slice(&mut self, items: &mut dyn DynSliceMut) -> ReadResult {
         let index = self.index;
@@ -155,9 +155,9 @@ impl<'d> ReflectReader<'_, 'd> {
     /// Reads an enumerator.
     ///
     /// # Errors
-    /// [`InvalidEnum`](DecodeErrorKind::InvalidEnum).
+    /// [`InvalidEnum`](DecodeErrorKind::InvalidEnum) if there is no such enumerator.
     pub fn enumerator<E: FixedLayout>(&mut self) -> ReadResult<E> {
-        self.ordinal().map(|ordinal| of_ordinal(ordinal.into()))
+        self.ordinal().map(|ordinal| enumerator_from_ordinal(ordinal.into()))
     }
 
     #[inline(never)]
@@ -171,11 +171,11 @@ impl<'d> ReflectReader<'_, 'd> {
         }
     }
 
-    /// Reads the count of a sequence, and moves to the node of its elements.
+    /// Reads the count of a sequence, and moves to the type code node of its elements.
     #[inline(never)]
     pub(super) fn count(&mut self) -> ReadResult<usize> {
         self.enter_elements();
-        self.d.read_len(self.steps.least(self.index))
+        self.d.read_len(self.steps.min_size(self.index))
     }
 
     #[inline(never)]
@@ -191,21 +191,21 @@ impl<'d> ReflectReader<'_, 'd> {
 
     #[inline(never)]
     fn read_into(&mut self, n: usize, items: &mut dyn DynVec) -> ReadResult {
-        // The same charge as in `Decoder::new_vec`.
-        self.d.charge(n.saturating_mul(items.size().max(1)))?;
+        // Deduct the same amount from the memory limit as `Decoder::new_vec` does.
+        self.d.charge(n.saturating_mul(items.element_size().max(1)))?;
         if !items.reserve(n) {
             return Err(self.d.error(DecodeErrorKind::AllocLimit));
         }
         let ReflectReader { nodes, steps, index, label, .. } = *self;
         let mut read_all = |d: &mut Decoder<'d>| {
             for _ in 0..n {
-                if let Some(item) = items.grow() {
+                if let Some(item) = items.push_blank() {
                     item.read(&mut ReflectReader { d, nodes, steps, index, label })?;
                 }
             }
             Ok(())
         };
-        // Elements of fixed layout have no variable parts, so no level is counted.
+        // Like compiled code, count no level for elements of fixed layout.
         if steps.is_fixed(index) { read_all(self.d) } else { self.d.nested(read_all) }
     }
 
@@ -215,9 +215,9 @@ impl<'d> ReflectReader<'_, 'd> {
     }
 }
 
-/// Returns the enumerator with a valid ordinal, which is given as the bits of a label.
-pub fn of_ordinal<E: FixedLayout>(label: i64) -> E {
-    E::get(&mut FixedReader::new(&(label as u32).to_ne_bytes(), 0, false))
+/// Returns the enumerator with this ordinal, which must be valid.
+pub fn enumerator_from_ordinal<E: FixedLayout>(ordinal: i64) -> E {
+    E::get(&mut FixedReader::new(&(ordinal as u32).to_ne_bytes(), 0, false))
 }
 
 #[inline(never)]
@@ -228,14 +228,14 @@ fn read_into(value: &mut dyn ReflectRead, desc: &'static TypeDesc, d: &mut Decod
 }
 
 /// Reads a value of this type.
-pub fn interpreted<T: Blank>(desc: &'static TypeDesc, d: &mut Decoder<'_>) -> ReadResult<T> {
+pub fn read_interpreted<T: Blank>(desc: &'static TypeDesc, d: &mut Decoder<'_>) -> ReadResult<T> {
     let mut value = T::blank();
     read_into(&mut value, desc, d)?;
     Ok(value)
 }
 
 /// Reads `n` values of this type.
-pub fn interpreted_vec<T: Blank>(
+pub fn read_interpreted_vec<T: Blank>(
     desc: &'static TypeDesc,
     d: &mut Decoder<'_>,
     n: usize,
@@ -246,7 +246,7 @@ pub fn interpreted_vec<T: Blank>(
 }
 
 /// Reads an array of values of this type.
-pub fn interpreted_array<T: Blank, const N: usize>(
+pub fn read_interpreted_array<T: Blank, const N: usize>(
     desc: &'static TypeDesc,
     d: &mut Decoder<'_>,
 ) -> ReadResult<[T; N]> {
@@ -255,7 +255,7 @@ pub fn interpreted_array<T: Blank, const N: usize>(
     Ok(items)
 }
 
-/// Consecutive values as a single one, for a reader that is at the node of their type.
+/// A number of values to read as one value, and the vector that receives them.
 struct Elements<'a>(usize, &'a mut dyn DynVec);
 
 impl ReflectRead for Elements<'_> {
@@ -264,6 +264,7 @@ impl ReflectRead for Elements<'_> {
     }
 }
 
+/// The elements of an array, which are read as one value.
 struct Row<'a, T>(&'a mut [T]);
 
 impl<T: Blank> ReflectRead for Row<'_, T> {

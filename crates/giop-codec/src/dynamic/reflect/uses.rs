@@ -1,4 +1,4 @@
-//! [`Uses`]: a counter of how often a type was marshalled, which decides when compiled code is used.
+//! [`Uses`]: a counter of the uses of a type, which decides when compiled code is used.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -7,8 +7,8 @@ use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
 /// The number of values of an `@adaptive` type that were written or read.
 ///
-/// Uses are counted up to the limit of the type. After that the compiled code is used and counting stops, so
-/// that threads only read the shared counter.
+/// Uses are counted up to the limit of the type. After that, the compiled code is used. The counter then no
+/// longer changes, so that threads only read it.
 #[derive(Debug)]
 pub struct Uses {
     name: &'static str,
@@ -17,7 +17,7 @@ pub struct Uses {
 }
 
 impl Uses {
-    /// Creates the counter of the type with this scoped IDL name. The first `limit` uses are interpreted.
+    /// Creates the counter of the type with this scoped IDL name, whose first `limit` uses are interpreted.
     #[doc(hidden)]
     pub const fn new(name: &'static str, limit: u32) -> Uses {
         Uses { name, limit, count: AtomicU32::new(0) }
@@ -33,7 +33,7 @@ impl Uses {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of uses that are interpreted.
+    /// Returns the number of uses for which the interpreter is used.
     pub fn limit(&self) -> u32 {
         self.limit
     }
@@ -44,21 +44,21 @@ impl Uses {
         self.count() >= self.limit
     }
 
-    /// Counts a use; returns `true` if it is to use the compiled code.
+    /// Counts a use. Returns `true` if the compiled code must be used for it.
     #[doc(hidden)]
-    pub fn used(&self) -> bool {
+    pub fn count_use(&self) -> bool {
         let next = |count: u32| (count < self.limit).then(|| count + 1);
         self.count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).is_err()
     }
 }
 
-/// An `@adaptive` type of generated code.
+/// An `@adaptive` type in generated code.
 pub trait Adaptive {
     /// Returns the counter of its uses.
     fn uses() -> &'static Uses;
 }
 
-/// The compiled encoding of an adaptive type, like [`CdrEncode`](crate::cdr::CdrEncode).
+/// The compiled encoding of an `@adaptive` type, as in [`CdrEncode`](crate::cdr::CdrEncode).
 pub trait CompiledEncode {
     /// Writes the value.
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError>;
@@ -72,7 +72,7 @@ pub trait CompiledEncode {
     }
 }
 
-/// The compiled decoding of an adaptive type, like [`CdrDecode`](crate::cdr::CdrDecode).
+/// The compiled decoding of an `@adaptive` type, as in [`CdrDecode`](crate::cdr::CdrDecode).
 pub trait CompiledDecode: Sized {
     /// The minimum size of a value in bytes.
     const MIN_SIZE: usize;

@@ -1,20 +1,20 @@
-//! Encoding of Rust values, driven by their type codes.
+//! Encoding of Rust values of generated types, driven by their type codes.
 
 use super::{code_of, root};
 use crate::cdr::Encoder;
-use crate::typecode::{Body, Index, Labels, NamedType, Node, Nodes, TypeDesc};
+use crate::typecode::{Body, Index, LabelEncoding, NamedType, Node, Nodes, TypeDesc};
 use crate::{EncodeError, EncodeErrorKind};
 
 type WriteResult = Result<(), EncodeError>;
 
-/// A value that exposes its parts for writing.
+/// A value that exposes its parts to a [`ReflectWriter`].
 ///
-/// When `write` is called, the writer is at the node of the value's type.
+/// When `write` is called, the writer must be at the type code node of the value's type.
 pub trait ReflectWrite {
-    /// Passes the parts to the writer, or writes the value if it has none.
+    /// Passes the parts to the writer, or writes the value itself if it has no parts.
     fn write(&self, w: &mut ReflectWriter<'_>) -> WriteResult;
 
-    /// Writes consecutive values; for each of them the writer is set to the current node.
+    /// Writes consecutive values, all at the current type code node.
     fn write_slice(items: &[Self], w: &mut ReflectWriter<'_>) -> WriteResult
     where
         Self: Sized,
@@ -33,7 +33,7 @@ impl<T: ReflectWrite> DynSlice for &[T] {
     }
 }
 
-/// The encoder of values and the current position in their type code.
+/// An encoder of values, with the current position in their type code.
 #[derive(Debug)]
 pub struct ReflectWriter<'a> {
     pub(super) e: &'a mut Encoder,
@@ -47,7 +47,7 @@ impl ReflectWriter<'_> {
         self.e
     }
 
-    /// Writes consecutive values, each at the current node.
+    /// Writes consecutive values, all at the current type code node.
     #[inline(never)]
     pub(super) fn slice(&mut self, items: &dyn DynSlice) -> WriteResult {
         let index = self.index;
@@ -63,8 +63,8 @@ impl ReflectWriter<'_> {
     /// Writes the members of a struct or exception.
     ///
     /// # Errors
-    /// Those of the members; [`Unrepresentable`](EncodeErrorKind::Unrepresentable) if the type has another
-    /// number of members.
+    /// The errors of the members, and [`Unrepresentable`](EncodeErrorKind::Unrepresentable) if the type does
+    /// not have this number of members.
     #[inline(never)]
     pub fn members(&mut self, parts: &[&dyn ReflectWrite]) -> WriteResult {
         let nodes = self.nodes;
@@ -75,32 +75,33 @@ impl ReflectWriter<'_> {
             return Err(mismatch());
         }
         for (member, part) in members.iter().zip(parts) {
-            self.index = nodes.unaliased(member.kind);
+            self.index = nodes.unaliased(member.ty);
             part.write(self)?;
         }
         Ok(())
     }
 
-    /// Writes a union with this label, and the value of the member with this index, if one is selected.
+    /// Writes a union: the label, and the value of the selected member. `member` is the index of that member,
+    /// or `None` if no member is selected.
     ///
     /// # Errors
-    /// [`IllegalDiscriminator`](EncodeErrorKind::IllegalDiscriminator) if the label selects another member.
+    /// [`IllegalDiscriminator`](EncodeErrorKind::IllegalDiscriminator) if the label does not select `member`.
     #[inline(never)]
     pub fn union(&mut self, label: i64, member: Option<usize>, value: &dyn ReflectWrite) -> WriteResult {
         let nodes = self.nodes;
         let Node::Named(NamedType { body: Body::Union(union), .. }) = nodes.at(self.index) else {
             return Err(mismatch());
         };
-        let labels = Labels::of_node(nodes, union.discriminator).ok_or_else(mismatch)?;
-        // Compare names, because a member is listed once for each of its labels.
+        let labels = LabelEncoding::of_node(nodes, union.discriminator).ok_or_else(mismatch)?;
+        // Compare names instead of indexes, because a member is listed once for each of its labels.
         let selected = union.selected(label);
-        let meant = member.and_then(|member| union.members.get(member));
-        if selected.map(|member| &*member.name) != meant.map(|member| &*member.name) {
+        let given = member.and_then(|member| union.members.get(member));
+        if selected.map(|member| &*member.name) != given.map(|member| &*member.name) {
             return Err(EncodeError::new(EncodeErrorKind::IllegalDiscriminator));
         }
         labels.write(self.e, label)?;
         let Some(selected) = selected else { return Ok(()) };
-        self.index = nodes.unaliased(selected.kind);
+        self.index = nodes.unaliased(selected.ty);
         value.write(self)
     }
 
@@ -111,7 +112,7 @@ impl ReflectWriter<'_> {
         Ok(())
     }
 
-    /// Writes the count of a sequence, and moves to the node of its elements.
+    /// Writes the count of a sequence, and moves to the type code node of its elements.
     #[inline(never)]
     pub(super) fn count(&mut self, count: usize) -> WriteResult {
         self.e.put_len(count)?;
@@ -139,21 +140,21 @@ fn mismatch() -> EncodeError {
 
 /// Writes a value of this type.
 #[inline(never)]
-pub fn interpret(value: &dyn ReflectWrite, desc: &'static TypeDesc, e: &mut Encoder) -> WriteResult {
+pub fn write_interpreted(value: &dyn ReflectWrite, desc: &'static TypeDesc, e: &mut Encoder) -> WriteResult {
     let code = code_of(desc);
     value.write(&mut ReflectWriter { e, nodes: &code.nodes, index: root(&code) })
 }
 
 /// Writes values of this type, without a count.
-pub fn interpret_slice<T: ReflectWrite>(
+pub fn write_interpreted_slice<T: ReflectWrite>(
     items: &[T],
     desc: &'static TypeDesc,
     e: &mut Encoder,
 ) -> WriteResult {
-    interpret(&Row(items), desc, e)
+    write_interpreted(&Row(items), desc, e)
 }
 
-/// Consecutive values as a single one, for a writer that is at the node of their type.
+/// Consecutive values that are written as one value, at the type code node of their type.
 struct Row<'a, T>(&'a [T]);
 
 impl<T: ReflectWrite> ReflectWrite for Row<'_, T> {

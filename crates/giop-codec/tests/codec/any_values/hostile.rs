@@ -100,8 +100,8 @@ fn nested_value_boxes_of_a_recursive_type_end_at_the_first_null() {
     let mut e = Encoder::new(ByteOrder::Big, Version::V1_2);
     e.put_u32(TcKind::ValueBox.number());
     e.encapsulate(|e| {
-        e.put_ascii("IDL:T/Self:1.0")?;
-        e.put_ascii("Self")?;
+        e.put_unconverted_str("IDL:T/Self:1.0")?;
+        e.put_unconverted_str("Self")?;
         // To the kind, which is at the start of the message.
         e.put_u32(u32::MAX);
         e.put_i32(-(e.len() as i32));

@@ -52,7 +52,7 @@ fn long_lists_are_refused_both_ways() {
     }
     limit(any.to_json().unwrap_err());
     let text = format!("{}null{}", r#"{"v":1,"next":"#.repeat(65), "}".repeat(65));
-    assert!(error(&code, &text).ends_with("limit exceeded: values are nested over 64 deep"));
+    assert!(error(&code, &text).ends_with("limit exceeded: values are nested more than 64 levels deep"));
 }
 
 #[test]
@@ -68,13 +68,13 @@ fn what_refers_to_a_value_of_another_type_is_refused() {
     // While the value is incomplete, and after it is complete.
     assert!(
         error(&code, &whole(r#"{"$ref":7}"#))
-            .starts_with("->0.pairs[0].right: a value of a value type is no value")
+            .starts_with("->0.pairs[0].right: a value of a value type does not match type")
     );
     let pairs = Vec::<Pair>::type_code();
     let after = format!(r#"[{{"left":{},"o":1,"right":{{"$ref":7}}}}]"#, whole("null"));
-    assert!(error(&pairs, &after).starts_with("[0].right: the value that `$ref` names is no value"));
+    assert!(error(&pairs, &after).starts_with("[0].right: the value that `$ref` names does not match type"));
     let json = r#"{"v":1,"next":{"$ref":3}}"#;
-    assert_eq!(error(&LNode::type_code(), json), "next: `$ref` to an `$id` that does not occur before");
+    assert_eq!(error(&LNode::type_code(), json), "next: `$ref` must name an `$id` that occurs before it");
     // Arguments of calls are read independently.
     let members = [("a", &code), ("n", &TypeCode::LONG), ("b", &code)];
     let both = format!(r#"{{"a":{0},"b":{0},"n":3}}"#, whole("null"));
@@ -83,7 +83,7 @@ fn what_refers_to_a_value_of_another_type_is_refused() {
     let failed =
         |json: &str| Dynamic::members_from_json(&members, &Default::default(), json).unwrap_err().to_string();
     let early = format!(r#"{{"b":{}}}"#, whole(r#"{"$ref":7}"#));
-    assert!(failed(&early).starts_with("b->0.pairs[0].right: a value of a value type is no value"));
+    assert!(failed(&early).starts_with("b->0.pairs[0].right: a value of a value type does not match type"));
     assert_eq!(failed(r#"{"n":1}"#), "the member `a` is missing");
     assert_eq!(failed(r#"{"n":1,"n":2}"#), "the member `n` occurs twice");
     assert_eq!(failed(r#"{"m":1}"#), "there is no member `m`");

@@ -434,8 +434,8 @@ fn types_that_are_their_own_base_are_refused() {
     let mut e = Encoder::new(ByteOrder::Big, Version::V1_2);
     e.put_u32(TcKind::Value.number());
     e.encapsulate(|e| {
-        e.put_ascii("IDL:T/Self:1.0")?;
-        e.put_ascii("Self")?;
+        e.put_unconverted_str("IDL:T/Self:1.0")?;
+        e.put_unconverted_str("Self")?;
         e.put_u16(3);
         e.put_u32(u32::MAX);
         // To the kind, which is at the start of the message.
@@ -466,12 +466,12 @@ fn a_type_code_without_the_base_is_that_of_a_known_type() {
     fn put(e: &mut Encoder, d: i32) -> Of<Derived> {
         e.put_u32(TcKind::Value.number());
         e.encapsulate(|e| {
-            e.put_ascii("IDL:T/Derived:1.0")?;
-            e.put_ascii("Derived")?;
+            e.put_unconverted_str("IDL:T/Derived:1.0")?;
+            e.put_unconverted_str("Derived")?;
             e.put_u16(0);
             e.put_u32(0);
             e.put_len(1)?;
-            e.put_ascii("d")?;
+            e.put_unconverted_str("d")?;
             e.put_u32(TcKind::Long.number());
             e.put_u16(1);
             Ok(())

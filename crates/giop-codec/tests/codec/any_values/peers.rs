@@ -64,22 +64,22 @@ fn strings_of_java_are_wide_in_the_type_codes_of_other_values() {
     let mut e = Encoder::new(ByteOrder::Big, Version::V1_2);
     e.put_u32(TcKind::Value.number());
     e.encapsulate(|e| {
-        e.put_ascii("RMI:demo.Person:0:0")?;
-        e.put_ascii("Person")?;
+        e.put_unconverted_str("RMI:demo.Person:0:0")?;
+        e.put_unconverted_str("Person")?;
         e.put_u16(0);
         e.put_u32(TcKind::Null.number());
         e.put_u32(2);
-        e.put_ascii("name")?;
+        e.put_unconverted_str("name")?;
         e.put_u32(TcKind::ValueBox.number());
         e.encapsulate(|e| {
-            e.put_ascii("IDL:omg.org/CORBA/WStringValue:1.0")?;
-            e.put_ascii("StringValue")?;
+            e.put_unconverted_str("IDL:omg.org/CORBA/WStringValue:1.0")?;
+            e.put_unconverted_str("StringValue")?;
             e.put_u32(TcKind::String.number());
             e.put_u32(0);
             Ok(())
         })?;
         e.put_u16(0);
-        e.put_ascii("id")?;
+        e.put_unconverted_str("id")?;
         e.put_u32(u32::MAX);
         // The kind of the string, before its bound, the visibility and the name.
         e.put_i32(-24);

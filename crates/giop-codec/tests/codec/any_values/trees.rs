@@ -346,20 +346,17 @@ fn custom_and_abstract_values_are_refused() {
 fn trees_that_are_none_are_refused_with_their_place() {
     let error = |tree: &Dynamic| Any::from_dynamic(tree).unwrap_err().to_string();
     let lnode = LNode::type_code();
-    assert_eq!(
-        error(&tree_with(&lnode, [1.into()])),
-        "->0: the value has another number of members than its type"
-    );
+    assert_eq!(error(&tree_with(&lnode, [1.into()])), "->0: the number of members is not that of the type");
     assert_eq!(
         error(&tree_with(&lnode, [1.into(), Part::Node(Some(7))])),
-        "->0.next: 7 is out of bounds: at most 1"
+        "->0.next: index or length 7 is out of bounds: the length is at most 1"
     );
     let of_type = tree_with(&lnode, [Part::Boolean(true), Part::Node(None)]);
-    assert_eq!(error(&of_type), "->0.v: a boolean is no value of type `long`");
+    assert_eq!(error(&of_type), "->0.v: a boolean does not match type `long`");
     let mut other = tree_with(&lnode, [1.into(), Part::Node(Some(1))]);
     other.graph.nodes.push(ValueNode { code: Base::type_code(), members: vec![Part::Short(1)] });
     assert!(
-        error(&other).starts_with("->0.next: a value of a value type is no value of type `"),
+        error(&other).starts_with("->0.next: a value of a value type does not match type `"),
         "{}",
         error(&other)
     );
@@ -373,9 +370,9 @@ fn trees_that_are_none_are_refused_with_their_place() {
     );
     assert!(error(&wrong).starts_with("->0.pairs[0].right: "), "{}", error(&wrong));
     let wrong = tree_with(&code, ["x".into(), items(vec![1.into()]), items(vec![]), Part::Node(None)]);
-    assert!(error(&wrong).starts_with("->0.kids[0]: a long is no value of type `"), "{}", error(&wrong));
+    assert!(error(&wrong).starts_with("->0.kids[0]: a long does not match type `"), "{}", error(&wrong));
     let wrong = Dynamic { value: Part::Octet(1), ..null(&lnode) };
-    assert!(error(&wrong).starts_with("an octet is no value of type `"));
+    assert!(error(&wrong).starts_with("an octet does not match type `"));
 }
 
 #[test]

@@ -92,7 +92,7 @@ pub enum Colour {
 }
 
 impl FixedLayout for Colour {
-    const LAYOUT: Layout = Layout::prim(4, 4);
+    const LAYOUT: Layout = Layout::primitive(4, 4);
 
     #[inline(always)]
     fn put(&self, w: &mut FixedWriter<'_>) {
@@ -232,7 +232,7 @@ pub struct Bad {
 
 impl CdrEncode for Bad {
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
-        e.put_ascii("IDL:T/Bad:1.0")?;
+        e.put_unconverted_str("IDL:T/Bad:1.0")?;
         self.why.encode(e)?;
         self.code.encode(e)
     }
@@ -243,7 +243,7 @@ impl CdrDecode for Bad {
 
     fn decode(d: &mut Decoder<'_>) -> Result<Bad, DecodeError> {
         let at = d.position();
-        if d.read_str_ascii()? != "IDL:T/Bad:1.0" {
+        if d.read_unconverted_str()? != "IDL:T/Bad:1.0" {
             return Err(DecodeError::new(DecodeErrorKind::InvalidDiscriminator, at));
         }
         Ok(Bad { why: CdrDecode::decode(d)?, code: CdrDecode::decode(d)? })

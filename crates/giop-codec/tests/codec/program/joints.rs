@@ -287,7 +287,7 @@ fn bulk_in_fragments_is_read_as_it_lies() {
             let Items::Doubles(items) = &**items else { panic!("{items:?}") };
             assert!(items.iter().enumerate().all(|(at, item)| *item == at as f64));
             let mut d = decoder(&octets, order, Version::V1_1, 0).with_fragments(&starts);
-            let flat = Program::of(&code).flat(&mut d).unwrap();
+            let flat = Program::of(&code).decode_flat(&mut d).unwrap();
             assert_eq!((flat.len(), d.remaining()), (800, 0));
             assert_eq!(flat[8..16], 1_f64.to_ne_bytes());
         }

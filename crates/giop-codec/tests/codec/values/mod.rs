@@ -76,7 +76,7 @@ macro_rules! value {
     ) => {
         impl ValueType for $name {
             const REPOSITORY_ID: &'static str = $id;
-            const PARTS: u32 = $parts;
+            const PART_COUNT: u32 = $parts;
             const TYPE: Option<&'static TypeDesc> = Some(<$name as Typed>::DESC);
             $(const $c: $ct = $cv;)*
 
@@ -118,10 +118,10 @@ pub struct Derived {
     pub d: i32,
 }
 
-value! { Derived, "IDL:T/Derived:1.0", parts Base::PARTS + 1,
+value! { Derived, "IDL:T/Derived:1.0", parts Base::PART_COUNT + 1,
     casts [Base = |v| v.downcast_ref::<Self>().map(|v| &v.base)],
-    const TRUNCATABLE: &'static [&'static str] = &["IDL:T/Base:1.0"];
-    const BASE_PARTS: &'static [u32] = &[Base::PARTS];
+    const TRUNCATABLE_BASES: &'static [&'static str] = &["IDL:T/Base:1.0"];
+    const BASE_PART_COUNTS: &'static [u32] = &[Base::PART_COUNT];
     put |v, e, at| { 0 => ValueType::encode_part(&v.base, 0, e, at), _ => plain!(put e, v.d), }
     get |v, d, at| { 0 => ValueType::decode_part(&mut v.base, 0, d, at), _ => plain!(get d, v.d), }
 }
@@ -175,8 +175,8 @@ pub struct Tp {
 }
 
 value! { Tp, "IDL:T/TP:1.0", parts 4, casts [Hdr = |v| v.downcast_ref::<Self>().map(|v| &v.base)],
-    const TRUNCATABLE: &'static [&'static str] = &["IDL:T/Hdr:1.0"];
-    const BASE_PARTS: &'static [u32] = &[Hdr::PARTS];
+    const TRUNCATABLE_BASES: &'static [&'static str] = &["IDL:T/Hdr:1.0"];
+    const BASE_PART_COUNTS: &'static [u32] = &[Hdr::PART_COUNT];
     put |v, e, at| {
         0 => ValueType::encode_part(&v.base, 0, e, at),
         1 => v.a.encode_part(e, at),
@@ -278,7 +278,7 @@ impl CustomMarshal for Raw {
 }
 
 value! { Raw, "IDL:T/Raw:1.0", parts 1, casts [Base = |v| v.downcast_ref::<Self>().map(|v| &v.base)],
-    const CUSTOM: bool = true;
+    const IS_CUSTOM: bool = true;
     put |v, e, at| { _ => v.marshal(e).map(|()| Flow::Next), }
     get |v, d, at| { _ => v.unmarshal(d).map(|()| Flow::Next), }
 }
@@ -297,8 +297,8 @@ pub struct Wrap {
 }
 
 value! { Wrap, "IDL:T/Wrap:1.0", parts 3, casts [Hdr = |v| v.downcast_ref::<Self>().map(|v| &v.base)],
-    const TRUNCATABLE: &'static [&'static str] = &["IDL:T/Hdr:1.0"];
-    const BASE_PARTS: &'static [u32] = &[Hdr::PARTS];
+    const TRUNCATABLE_BASES: &'static [&'static str] = &["IDL:T/Hdr:1.0"];
+    const BASE_PART_COUNTS: &'static [u32] = &[Hdr::PART_COUNT];
     put |v, e, at| {
         0 => ValueType::encode_part(&v.base, 0, e, at),
         1 => v.tree.encode_part(e, at),
@@ -361,7 +361,7 @@ impl CustomMarshal for Stamp {
 }
 
 value! { Stamp, "RMI:demo.Stamp:0:0", parts 1, casts [],
-    const CUSTOM: bool = true;
+    const IS_CUSTOM: bool = true;
     put |v, e, at| { _ => v.marshal(e).map(|()| Flow::Next), }
     get |v, d, at| { _ => v.unmarshal(d).map(|()| Flow::Next), }
 }

@@ -5,7 +5,7 @@ use giop_codec::cdr::Encoder;
 use giop_codec::giop::{
     LocateReplyHeader, LocateRequestHeader, LocateStatus, MessageHeader, MessageType, ReplyHeader,
     ReplyStatus, RequestHeader, RequestId, ResponseFlags, ServiceContext, ServiceContexts, TargetAddress,
-    announce_message, begin_body, finish_message, put_message_header,
+    announce_message_size, begin_body, finish_message, put_message_header,
 };
 use giop_codec::{ByteOrder, Version};
 use giop_proto::{CallId, IncomingRequest, ServeToken};
@@ -195,6 +195,6 @@ pub fn start_of_put(
     .unwrap();
     begin_body(&mut e);
     before(&mut e);
-    announce_message(&mut e, at, coming as u64).unwrap();
+    announce_message_size(&mut e, at, coming as u64).unwrap();
     e
 }

@@ -5,21 +5,23 @@ use std::time::Duration;
 
 use giop_codec::giop::RequestId;
 use giop_proto::receive::MAX_CHUNK_SIZE;
-use giop_proto::{BufferPool, Chunk, Config, IncomingRequest, Limits, Loan, LoanReturn, Role, Streams};
+use giop_proto::{
+    BufferPool, Chunk, Config, IncomingRequest, Limits, Loan, LoanReturn, Role, StreamSelector,
+};
 
 use super::messages::Ask;
 use super::{Cut, Pair};
 
-/// Streams `ping` of the object `streamed`.
+/// StreamSelector `ping` of the object `streamed`.
 #[derive(Debug)]
 pub struct Table;
 
-impl Streams for Table {
-    fn any(&self) -> bool {
+impl StreamSelector for Table {
+    fn any_streamed(&self) -> bool {
         true
     }
 
-    fn streams(&self, key: &[u8], operation: &[u8]) -> bool {
+    fn is_streamed(&self, key: &[u8], operation: &[u8]) -> bool {
         key == b"streamed" && operation == b"ping"
     }
 }
@@ -49,7 +51,7 @@ pub fn next(pair: &mut Pair, id: u32) {
     pair.server.inject(&Ask { id, ..Ask::default() }.octets());
     pair.drive();
     let request = pair.request();
-    assert_eq!((request.id(), request.coming()), (RequestId(id), 0));
+    assert_eq!((request.id(), request.stream_len()), (RequestId(id), 0));
     pair.server.conn.request(request.token()).finish();
 }
 
@@ -64,7 +66,7 @@ pub fn place(pair: &mut Pair, request: &IncomingRequest, block: usize, left: usi
     let (token, mut come) = (request.token(), Vec::new());
     loop {
         match pair.server.conn.stream(token).take_ready_chunk() {
-            Chunk::Octets(octets) => {
+            Chunk::Bytes(octets) => {
                 assert!(!octets.is_empty() && octets.len() <= MAX_CHUNK_SIZE);
                 come.extend_from_slice(&octets);
                 continue;

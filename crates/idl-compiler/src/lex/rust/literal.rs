@@ -7,41 +7,41 @@ use crate::source::Span;
 use crate::token::{Punct, TokenKind, Wideness};
 
 impl Lexer<'_> {
-    /// Adds a literal token. `prefix` is the span of an `L` before it.
-    pub(super) fn literal(&mut self, wide: Wideness, prefix: Option<Span>) {
+    /// Converts the Rust literal at the current position. `prefix` is the span of an `L` before it.
+    pub(super) fn read_literal(&mut self, wide: Wideness, prefix: Option<Span>) {
         let Some(text) = self.literal_at(0) else { return };
         let span = prefix.map_or(self.span(1), |prefix| prefix.to(self.span(1)));
         if text.starts_with('"') {
             self.at += 1;
-            return self.string(&text, wide, span);
+            return self.read_string(&text, wide, span);
         }
         if text.starts_with('\'') {
             self.at += 1;
-            return self.character(&text, wide, span);
+            return self.read_character(&text, wide, span);
         }
         if text.starts_with(|c: char| c.is_ascii_digit()) {
-            return self.number();
+            return self.read_number();
         }
         self.at += 1;
         // A negative number from another macro is a single token.
         if let Some(digits) = text.strip_prefix('-') {
             self.output.push(TokenKind::Punct(Punct::Minus), span);
-            return self.number_text(digits, span);
+            return self.push_number(digits, span);
         }
         let message = format!("`{text}` is a Rust literal, not an IDL one");
         let error = Diagnostic::error("bad-literal", span, message);
-        let error = error.help("write a plain string, \"...\", or `L \"...\"` for a wide one");
+        let error = error.help("write a plain literal, and `L` before a wide one: `L \"...\"`");
         self.output.bad_literal(error, span);
     }
 
-    fn string(&mut self, text: &str, wide: Wideness, span: Span) {
+    fn read_string(&mut self, text: &str, wide: Wideness, span: Span) {
         let bad = |message: &str| Diagnostic::error("bad-literal", span, message.to_owned());
         let value = match syn::parse_str::<syn::LitStr>(text) {
             Ok(literal) if literal.suffix().is_empty() => literal.value(),
             _ => return self.output.bad_literal(bad("this is not an IDL string literal"), span),
         };
         if text.contains('\n') {
-            let error = bad("an IDL string literal ends in the line where it starts");
+            let error = bad("an IDL string literal must end on the line where it starts");
             return self.output.bad_literal(error.help("write adjacent literals; they are joined"), span);
         }
         if value.contains('\0') {
@@ -50,13 +50,13 @@ impl Lexer<'_> {
         self.output.push(TokenKind::Text { text: value, wide }, span);
     }
 
-    fn character(&mut self, text: &str, wide: Wideness, span: Span) {
+    fn read_character(&mut self, text: &str, wide: Wideness, span: Span) {
         let bad = |message: &str| Diagnostic::error("bad-literal", span, message.to_owned());
         match syn::parse_str::<syn::LitChar>(text) {
             Ok(literal) if literal.suffix().is_empty() => {
                 let code = u32::from(literal.value());
                 if code > 0xffff {
-                    let error = bad("this character takes two UTF-16 code units, a `wchar` holds one");
+                    let error = bad("a `wchar` cannot hold this character, which has two UTF-16 code units");
                     return self.output.bad_literal(error, span);
                 }
                 self.output.push(TokenKind::Char { code, wide }, span);
@@ -67,14 +67,14 @@ impl Lexer<'_> {
 
     /// Reads a number. Rust's lexer splits some numbers at the point: `.5` into `.` `5`, `5.d` into `5` `.`
     /// `d`, and `1.e-5` into `1` `.` `e` `-` `5`.
-    pub(super) fn number(&mut self) {
+    pub(super) fn read_number(&mut self) {
         let start = self.at;
         let mut text = String::new();
         let starts_with_point = self.take_point(&mut text);
         self.take_number(&mut text);
         let is_split = !starts_with_point && !text.contains('.') && self.take_point(&mut text);
         if is_split && !self.take_number(&mut text) {
-            self.take_fraction_word(&mut text);
+            self.take_suffix_or_exponent(&mut text);
         }
         let count = self.at - start;
         self.at = start;
@@ -83,10 +83,10 @@ impl Lexer<'_> {
         if text == "." {
             return self.output.stray(span, "`.` has no meaning in IDL");
         }
-        self.number_text(&text, span);
+        self.push_number(&text, span);
     }
 
-    fn number_text(&mut self, text: &str, span: Span) {
+    fn push_number(&mut self, text: &str, span: Span) {
         match number(text, span) {
             Ok(kind) => self.output.push(kind, span),
             Err(error) => self.output.bad_literal(error, span),
@@ -110,8 +110,8 @@ impl Lexer<'_> {
         true
     }
 
-    /// Reads the rest of a number that follows a point and starts with a letter: `d`, `e5`, `e` `-` `5`.
-    fn take_fraction_word(&mut self, text: &mut String) {
+    /// Reads the part of a number after its point, if this part begins with a letter: `d`, `e5`, `e` `-` `5`.
+    fn take_suffix_or_exponent(&mut self, text: &mut String) {
         let Some(word) = self.ident_at(0).map(str::to_owned) else { return };
         let fixed = matches!(word.as_str(), "d" | "D");
         let digits = word.strip_prefix(['e', 'E']);

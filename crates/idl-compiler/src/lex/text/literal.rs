@@ -6,10 +6,10 @@ use crate::lex::Output;
 use crate::preprocess::Piece;
 use crate::token::{TokenKind, Wideness};
 
-/// Reads a literal with its quotes, and an `L` before them if it is wide.
-pub(super) fn quoted(piece: &Piece, wide: Wideness, output: &mut Output<'_>) {
+/// Reads a literal with its quotes, and with the `L` before them if it is wide.
+pub(super) fn read_literal(piece: &Piece, wide: Wideness, output: &mut Output<'_>) {
     let mut reader = Reader { piece, wide, at: usize::from(wide == Wideness::Wide), output };
-    reader.quoted();
+    reader.read();
 }
 
 struct Reader<'p, 'o, 'c> {
@@ -28,7 +28,7 @@ impl Reader<'_, '_, '_> {
         self.rest().chars().next()
     }
 
-    fn quoted(&mut self) {
+    fn read(&mut self) {
         let (wide, span) = (self.wide, self.piece.span);
         let quote = if self.rest().starts_with('"') { '"' } else { '\'' };
         self.at += 1;
@@ -42,10 +42,10 @@ impl Reader<'_, '_, '_> {
                     let kind = if quote == '"' { "string" } else { "character" };
                     let message = format!("this {kind} literal has no end");
                     let error = Diagnostic::error("unterminated", span, message);
-                    let error = error.note("a literal ends in the line where it starts");
+                    let error = error.note("a literal must end on the line where it starts");
                     return self.output.bad_literal(error, span);
                 }
-                Some('\\') => match self.escape() {
+                Some('\\') => match self.read_escape() {
                     Ok(code) => codes.push(code),
                     Err(message) => {
                         let error = error_in_part(self.piece, at, self.at, message);
@@ -61,7 +61,7 @@ impl Reader<'_, '_, '_> {
         if let Some(error) = first_error {
             return self.output.bad_literal(error, span);
         }
-        let kind = if quote == '"' { text(&codes, wide) } else { character(&codes, wide) };
+        let kind = if quote == '"' { text_token(&codes, wide) } else { character_token(&codes, wide) };
         match kind {
             Ok(kind) => self.output.push(kind, span),
             Err(message) => self.output.bad_literal(Diagnostic::error("bad-literal", span, message), span),
@@ -69,11 +69,11 @@ impl Reader<'_, '_, '_> {
     }
 
     /// Reads an escape sequence, which starts with a backslash. Returns the code of the character.
-    fn escape(&mut self) -> Result<u32, String> {
+    fn read_escape(&mut self) -> Result<u32, String> {
         self.at += 1;
         let Some(kind) = self.peek() else { return Ok(u32::from('\\')) };
         if kind.is_digit(8) {
-            let digits = self.digits(8, 3);
+            let digits = self.take_digits(8, 3);
             let code = u32::from_str_radix(&digits, 8).unwrap_or(u32::MAX);
             let message = || format!("the octal escape `\\{digits}` is above `\\377`");
             return if code <= 0xff { Ok(code) } else { Err(message()) };
@@ -88,12 +88,12 @@ impl Reader<'_, '_, '_> {
             'f' => 0x0c,
             'a' => 0x07,
             '\\' | '?' | '\'' | '"' => u32::from(kind),
-            'x' => u32::from_str_radix(&self.digits(16, 2), 16)
+            'x' => u32::from_str_radix(&self.take_digits(16, 2), 16)
                 .map_err(|_| "`\\x` needs one or two hexadecimal digits")?,
             'u' if self.wide == Wideness::Narrow => {
-                return Err("`\\u` stands only in wide literals, `L'...'` and `L\"...\"`".to_owned());
+                return Err("`\\u` is allowed only in wide literals, `L'...'` and `L\"...\"`".to_owned());
             }
-            'u' => u32::from_str_radix(&self.digits(16, 4), 16)
+            'u' => u32::from_str_radix(&self.take_digits(16, 4), 16)
                 .map_err(|_| "`\\u` needs one to four hexadecimal digits")?,
             other => {
                 let message = format!("there is no escape sequence `\\{}`", other.escape_debug());
@@ -105,7 +105,7 @@ impl Reader<'_, '_, '_> {
         })
     }
 
-    fn digits(&mut self, radix: u32, max_count: usize) -> String {
+    fn take_digits(&mut self, radix: u32, max_count: usize) -> String {
         let digits: String = self.rest().chars().take(max_count).take_while(|c| c.is_digit(radix)).collect();
         self.at += digits.len();
         digits
@@ -113,7 +113,7 @@ impl Reader<'_, '_, '_> {
 }
 
 /// Creates a string from these codes. Surrogates come from `\u` escapes and must be pairs.
-fn text(codes: &[u32], wide: Wideness) -> Result<TokenKind, String> {
+fn text_token(codes: &[u32], wide: Wideness) -> Result<TokenKind, String> {
     if codes.contains(&0) {
         return Err("a string cannot contain the character NUL".to_owned());
     }
@@ -125,15 +125,15 @@ fn text(codes: &[u32], wide: Wideness) -> Result<TokenKind, String> {
         }
     }
     let text = String::from_utf16(&units)
-        .map_err(|_| "a surrogate without its partner is no character".to_owned())?;
+        .map_err(|_| "a surrogate without its partner is not a character".to_owned())?;
     Ok(TokenKind::Text { text, wide })
 }
 
-fn character(codes: &[u32], wide: Wideness) -> Result<TokenKind, String> {
+fn character_token(codes: &[u32], wide: Wideness) -> Result<TokenKind, String> {
     match codes {
         [code] if *code <= 0xffff => Ok(TokenKind::Char { code: *code, wide }),
-        [_] => Err("this character takes two UTF-16 code units, a `wchar` holds one".to_owned()),
+        [_] => Err("a `wchar` cannot hold this character, which has two UTF-16 code units".to_owned()),
         [] => Err("a character literal cannot be empty".to_owned()),
-        _ => Err("a character literal holds one character".to_owned()),
+        _ => Err("a character literal must hold exactly one character".to_owned()),
     }
 }

@@ -1,5 +1,5 @@
-//! io_uring: the kernel completes reads and writes asynchronously. Each current_thread runtime, of the
-//! program or of a thread of the ORB, has one ring.
+//! io_uring: the kernel completes reads and writes asynchronously. There is one ring for each current_thread
+//! runtime. This is a runtime of the program, or of one of the ORB's own threads.
 //!
 //! Connections only queue operations, on any thread. A task of the runtime, the *reaper*, submits all queued
 //! operations by one system call, takes completions, and wakes the drivers of the affected connections. The
@@ -36,15 +36,15 @@ use crate::transport::threads::IoThread;
 use crate::transport::uring::conn::Index;
 use crate::transport::uring::ring::{Queues, Ring, State};
 
-/// The duration of one wait for the kernel to release buffers, at the end of a runtime.
+/// The duration of one wait until the kernel has released all buffers, when a runtime ends.
 const FINAL_WAIT: Duration = Duration::from_millis(20);
-/// The maximum number of these waits.
+/// The maximum number of final waits.
 const MAX_FINAL_WAITS: usize = 50;
-/// The number of waits after which connections with pending writes are reset.
+/// The number of final waits after which connections with pending writes are reset.
 const WAITS_BEFORE_RESET: usize = 25;
 
 thread_local! {
-    /// The rings of this thread's runtimes. They are owned by the reapers.
+    /// The rings of this thread's runtimes. The reapers own them.
     static RINGS: RefCell<Vec<(tokio::runtime::Id, Weak<Shared>)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -57,11 +57,12 @@ pub(crate) struct UringSocket {
 #[derive(Clone)]
 pub(crate) struct RingHandle(Arc<Shared>);
 
+/// A ring, which its reaper and its connections share.
 struct Shared {
     queues: Mutex<Queues>,
     state: Mutex<State>,
-    enters: Arc<AtomicU64>,
-    /// The only thread, if any, that may enter the kernel. Completions run on the thread that submitted.
+    enter_calls: Arc<AtomicU64>,
+    /// If set, only this thread may enter the kernel, because completions run on the thread that submitted.
     owner: Option<ThreadId>,
 }
 
@@ -79,7 +80,7 @@ struct RingFd {
 }
 
 impl UringSocket {
-    /// Moves a connected stream from tokio to the ring, and sets it to blocking mode.
+    /// Moves a connected stream from tokio to the ring. The stream is then in blocking mode.
     pub(crate) fn new(
         ring: RingHandle,
         stream: tokio::net::TcpStream,
@@ -97,10 +98,10 @@ impl UringSocket {
         shared: Arc<Shared>,
         fd: OwnedFd,
         pool: &Arc<BufferPool>,
-        submitted: &Arc<AtomicU64>,
+        submissions: &Arc<AtomicU64>,
         thread: Option<Arc<IoThread>>,
     ) -> Self {
-        let index = shared.lock().ring.insert(fd, Arc::clone(pool), Arc::clone(submitted));
+        let index = shared.lock().ring.insert(fd, Arc::clone(pool), Arc::clone(submissions));
         Self { shared, index, thread }
     }
 
@@ -116,7 +117,7 @@ impl UringSocket {
         self.shared.lock().ring.set_waker(self.index, cx.waker());
     }
 
-    /// Becomes ready when [`take_read`](Self::take_read) returns a result, or when no read is pending.
+    /// Becomes ready when no read is pending. [`take_read`](Self::take_read) then returns the result, if any.
     pub(crate) fn poll_read_ready(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
         let mut state = self.shared.lock();
         state.ring.set_waker(self.index, cx.waker());
@@ -127,9 +128,9 @@ impl UringSocket {
         self.shared.lock().ring.take_read(self.index)
     }
 
-    /// Starts to receive into the buffer. [`take_read`](Self::take_read) returns it.
+    /// Starts to receive into the buffer. [`take_read`](Self::take_read) returns the buffer.
     pub(crate) fn start_read(&self, buf: ReadBuf, completion: ReadCompletion) {
-        self.shared.queue(|ring| ring.start_read(self.index, buf, completion));
+        self.shared.queue_operations(|ring| ring.start_read(self.index, buf, completion));
     }
 
     #[cold]
@@ -138,34 +139,34 @@ impl UringSocket {
         state.ring.fd(self.index).map_or(Ok(()), |fd| low_water::set(fd.as_fd(), bytes))
     }
 
-    /// Starts to receive the first bytes of a message, without a buffer.
-    pub(crate) fn start_header(&self) {
-        self.shared.queue(|ring| ring.start_header(self.index));
+    /// Starts to receive the first bytes of a message. This needs no receive buffer.
+    pub(crate) fn start_header_read(&self) {
+        self.shared.queue_operations(|ring| ring.start_header_read(self.index));
     }
 
     /// Cancels a pending read, so that its buffer is returned.
     pub(crate) fn cancel_read(&self) {
-        self.shared.queue(|ring| ring.cancel_read(self.index));
+        self.shared.queue_operations(|ring| ring.cancel_read(self.index));
     }
 
     /// Starts to write. [`take_written`](Self::take_written) returns the buffer.
     pub(crate) fn start_write(&self, transmit: Transmit) {
-        self.shared.queue(|ring| ring.start_write(self.index, transmit));
+        self.shared.queue_operations(|ring| ring.start_write(self.index, transmit));
     }
 
     pub(crate) fn take_written(&self) -> Option<(Transmit, io::Result<()>)> {
         self.shared.lock().ring.take_written(self.index)
     }
 
-    /// Processes completions immediately, without waiting for the reaper.
+    /// Processes completions immediately. Does not wait until the reaper runs.
     pub(crate) fn process_completions(&self) {
         let mut wakers = Vec::new();
         let more = if self.is_on_ring_thread() {
-            self.shared.turn(&mut wakers, Queues::run_completions)
+            self.shared.use_queues(&mut wakers, Queues::run_completions)
         } else {
-            // Completions that occurred while the ring's thread slept are already in the queue.
-            self.shared.turn(&mut wakers, |queues, state| {
-                queues.reap(state);
+            // Completions that occurred while the ring's thread was asleep are already in the queue.
+            self.shared.use_queues(&mut wakers, |queues, state| {
+                queues.take_completions(state);
                 Ok(())
             })
         };
@@ -176,7 +177,7 @@ impl UringSocket {
     }
 
     /// Submits queued operations, and polls until an operation of this connection completes or `max_time` has
-    /// passed. Returns whether one has completed. The waker of this connection is not woken.
+    /// passed. Returns whether an operation has completed. Does not wake the waker of this connection.
     pub(crate) fn spin(&self, max_time: Duration) -> bool {
         if !self.is_on_ring_thread() {
             return false;
@@ -185,12 +186,12 @@ impl UringSocket {
         let own = self.shared.lock().ring.swap_waker(self.index, None);
         let mut wakers = Vec::new();
         loop {
-            let more = self.shared.turn(&mut wakers, Queues::poll);
+            let more = self.shared.use_queues(&mut wakers, Queues::poll);
             let mut state = self.shared.lock();
             state.ring.reuse_wakers(std::mem::take(&mut wakers));
             let has_result = state.ring.has_result(self.index);
             if has_result || begun.elapsed() >= max_time {
-                // Restore the waker under the lock, so that no completion is missed in between.
+                // Restore the waker before the lock is released, so that no completion is missed.
                 state.ring.swap_waker(self.index, own);
                 drop(state);
                 if more {
@@ -211,15 +212,15 @@ impl UringSocket {
         }
     }
 
-    /// Closes the connection. Pending operations are cancelled. Their completion frees their buffers.
+    /// Closes the connection and cancels its pending operations. Their buffers are freed when they complete.
     pub(crate) fn close(&self) {
-        self.shared.queue(|ring| ring.release(self.index));
+        self.shared.queue_operations(|ring| ring.close(self.index));
     }
 }
 
 impl Drop for UringSocket {
     fn drop(&mut self) {
-        self.shared.queue(|ring| ring.free(self.index));
+        self.shared.queue_operations(|ring| ring.drop_handle(self.index));
     }
 }
 
@@ -230,7 +231,8 @@ impl fmt::Debug for UringSocket {
 }
 
 impl RingHandle {
-    /// Returns the ring of the calling task's runtime, or creates it if the runtime has one thread.
+    /// Returns the ring of the current runtime, and creates it if necessary. Fails in multi-threaded
+    /// runtimes.
     pub(crate) fn of_current_runtime() -> io::Result<Self> {
         let handle = Handle::try_current().map_err(io::Error::other)?;
         if handle.runtime_flavor() != RuntimeFlavor::CurrentThread {
@@ -259,10 +261,10 @@ impl RingHandle {
     }
 
     fn start(runtime: &Handle, owner: Option<ThreadId>) -> io::Result<Self> {
-        let enters = Arc::default();
-        let queues = Mutex::new(Queues::new(Arc::clone(&enters))?);
+        let enter_calls = Arc::default();
+        let queues = Mutex::new(Queues::new(Arc::clone(&enter_calls))?);
         let state = Mutex::new(State { ring: Ring::default(), reaper: None, reaper_woken: false });
-        let shared = Arc::new(Shared { queues, state, enters, owner });
+        let shared = Arc::new(Shared { queues, state, enter_calls, owner });
         runtime.spawn(Reaper { shared: Arc::clone(&shared), fd: None, wakers: Vec::new() });
         Ok(Self(shared))
     }
@@ -271,8 +273,8 @@ impl RingHandle {
         self.0.lock().ring.has_ended()
     }
 
-    pub(crate) fn enters(&self) -> &Arc<AtomicU64> {
-        &self.0.enters
+    pub(crate) fn enter_calls(&self) -> &Arc<AtomicU64> {
+        &self.0.enter_calls
     }
 }
 
@@ -281,29 +283,29 @@ impl Shared {
         self.owner.is_none_or(|owner| owner == std::thread::current().id())
     }
 
-    /// Locks the state of the connections. It must be unlocked soon.
+    /// Locks the state of the connections. The lock must be held only briefly.
     fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
 
-    /// Locks the queues. They must be locked before the state.
+    /// Locks the queues. A thread that locks both must lock the queues before the state.
     fn queues(&self) -> MutexGuard<'_, Queues> {
         lock(&self.queues)
     }
 
     /// Queues operations and wakes the reaper to submit them.
-    fn queue(&self, queue: impl FnOnce(&mut Ring)) {
+    fn queue_operations(&self, queue: impl FnOnce(&mut Ring)) {
         let mut state = self.lock();
         queue(&mut state.ring);
         let must_wake = state.ring.has_entries() && !std::mem::replace(&mut state.reaper_woken, true);
         let reaper = if must_wake { state.reaper.clone() } else { None };
-        // Usually the list of wakers is empty, and keeps its memory.
+        // The list of wakers is usually empty. It is then not taken, so that it keeps its memory.
         let is_empty = state.ring.wakers.is_empty();
         let drivers = if is_empty { Vec::new() } else { std::mem::take(&mut state.ring.wakers) };
         let returned_loans = std::mem::take(&mut state.ring.returned_loans);
         drop(state);
         drop_loans(returned_loans);
-        // Wakers are called outside of the lock, because they may run any code.
+        // Wakers are called after the lock is released, because they may run any code.
         reaper.into_iter().chain(drivers).for_each(Waker::wake);
     }
 
@@ -316,18 +318,18 @@ impl Shared {
         reaper.into_iter().for_each(Waker::wake);
     }
 
-    /// Runs `turn`, and then wakes the affected drivers. Returns whether entries remain to be submitted.
-    fn turn(
+    /// Runs `action`, and then wakes the affected drivers. Returns whether entries remain to be submitted.
+    fn use_queues(
         &self,
         wakers: &mut Vec<Waker>,
-        turn: impl FnOnce(&mut Queues, &Mutex<State>) -> io::Result<()>,
+        action: impl FnOnce(&mut Queues, &Mutex<State>) -> io::Result<()>,
     ) -> bool {
         let mut queues = self.queues();
-        let outcome = turn(&mut queues, &self.state);
+        let outcome = action(&mut queues, &self.state);
         let mut state = self.lock();
         if let Err(error) = outcome {
             state.ring.end();
-            tracing::warn!(target: "zorb", %error, "an io_uring failed: its connections are lost");
+            tracing::warn!(target: "zorb", %error, "an io_uring failed: its connections are closed");
         }
         let more = state.ring.has_entries() || (queues.has_entries() && !state.ring.has_ended());
         drop(queues);
@@ -358,7 +360,7 @@ impl Future for Reaper {
         if this.fd.is_none()
             && let Err(error) = this.start()
         {
-            tracing::warn!(target: "zorb", %error, "cannot register an io_uring with tokio");
+            tracing::warn!(target: "zorb", %error, "cannot register an io_uring with tokio: its connections are closed");
             return Poll::Ready(());
         }
         let Some(fd) = &this.fd else { return Poll::Ready(()) };
@@ -378,7 +380,8 @@ impl Future for Reaper {
             state.reaper = Some(cx.waker().clone());
         }
         drop(state);
-        if this.shared.turn(&mut this.wakers, |queues, state| queues.turn(state, 0, Duration::ZERO)) {
+        if this.shared.use_queues(&mut this.wakers, |queues, state| queues.process(state, 0, Duration::ZERO))
+        {
             cx.waker().wake_by_ref();
         }
         Poll::Pending
@@ -391,11 +394,11 @@ impl Drop for Reaper {
         let mut queues = self.shared.queues();
         for wait in 0..MAX_FINAL_WAITS {
             let mut state = self.shared.lock();
-            // Repeat this before each wait, because other threads may add operations.
-            state.ring.release_all(wait >= WAITS_BEFORE_RESET);
+            // Repeat this before each wait, because other threads may have added operations.
+            state.ring.close_all(wait >= WAITS_BEFORE_RESET);
             let is_done = state.ring.in_flight() == 0;
             drop(state);
-            if is_done || queues.turn(&self.shared.state, 1, FINAL_WAIT).is_err() {
+            if is_done || queues.process(&self.shared.state, 1, FINAL_WAIT).is_err() {
                 break;
             }
         }

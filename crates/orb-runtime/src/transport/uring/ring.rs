@@ -1,20 +1,20 @@
-//! The ring and its operations in the kernel. This is the only file of this transport with `unsafe`.
+//! An io_uring and its operations in the kernel. This is the only file of this transport with `unsafe`.
 //!
 //! # Soundness
 //! The kernel accesses memory between the submission of an operation and its completion.
 //!
-//! * All such memory belongs to a [`Conn`]. Receive and transmit buffers are moved into it before their
-//!   addresses are taken. They are moved out only by [`Ring::complete`], after the operation has completed.
-//! * Moving a `ReadBuf`, a `Transmit` or a `Conn` moves a box, not the memory that the kernel uses.
-//! * A descriptor is closed with its `Conn`, which is dropped after its last operation. Therefore no entry
-//!   contains a descriptor that was reused.
+//! * All such memory belongs to a [`RingConnection`]. Buffers are moved into it before their addresses are
+//!   taken. They are moved out only by [`Ring::complete`], after the operation has completed.
+//! * Moving a `ReadBuf`, a `Transmit` or a `RingConnection` moves a box, not the memory that the kernel uses.
+//! * A descriptor is closed with its `RingConnection`, which is dropped after its last operation. Therefore
+//!   no entry contains a descriptor that was reused.
 //! * A ring that is dropped before its operations have completed leaks their memory.
-//! * Memory that a servant lends (`DepositTarget`) is returned by a method that borrows the target. The
-//!   target is neither used nor dropped before the operation has completed: the memory stays borrowed.
+//! * A servant can lend memory (`DepositTarget`). The method that lends it borrows the target, which is
+//!   neither used nor dropped before the operation has completed.
 //!
 //! # Locks
-//! The queues have their own lock, which is held during system calls. The lock of the connections is taken
-//! inside of it for short times, so that a thread that queues an operation does not wait for the kernel.
+//! The queues have their own lock, which is held during system calls. Meanwhile, the lock of the connections
+//! is taken only briefly. Therefore a thread that queues an operation need not wait for the kernel.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -33,20 +33,21 @@ use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue, types};
 use crate::lock::lock;
 use crate::transport::outcome::{ReadCompletion, RingRead};
 use crate::transport::uring::conn::{
-    CANCEL, Chain, Conn, HEADER, Header, Index, KIND_BITS, MAX_CHAIN, MAX_VECTORS, MAX_WRITE, POLL_FIRST,
-    READ, Read, WRITE, Write, cancellation, receive_header, ring_ended_error, user_data,
+    CANCEL, Chain, HEADER, HeaderState, Index, KIND_BITS, MAX_CHAIN_LEN, MAX_VECTORS, MAX_WRITE_BYTES,
+    POLL_FIRST, READ, ReadState, RingConnection, WRITE, WriteState, cancellation_entry, header_read_entry,
+    ring_ended_error, user_data,
 };
 
-/// The size of the submission queue. Entries that do not fit wait in [`Ring`].
+/// The number of entries of the submission queue. Further entries wait in [`Ring`].
 const SUBMISSION_QUEUE_SIZE: u32 = 256;
-/// The size of the completion queue. The kernel keeps completions that do not fit.
+/// The number of entries of the completion queue. The kernel keeps further completions.
 const COMPLETION_QUEUE_SIZE: u32 = 4096;
-/// The maximum number of submissions of one [`Queues::turn`].
+/// The maximum number of submissions of one [`Queues::process`].
 const MAX_SUBMISSIONS: usize = 16;
 
 pub(super) struct Queues {
     io: IoUring,
-    enters: Arc<AtomicU64>,
+    enter_calls: Arc<AtomicU64>,
 }
 
 pub(super) struct State {
@@ -58,16 +59,16 @@ pub(super) struct State {
 
 #[derive(Default)]
 pub(super) struct Ring {
-    conns: Vec<Option<Box<Conn>>>,
-    free: Vec<u32>,
+    conns: Vec<Option<Box<RingConnection>>>,
+    free_indexes: Vec<u32>,
     queued: VecDeque<QueuedEntry>,
     /// The number of operations that have not completed.
     in_flight: usize,
-    /// Whether the ring has ended, so that the kernel is not entered any more.
+    /// Whether the ring has ended. If so, the kernel is no longer entered for it.
     ended: bool,
     /// The wakers of connections with new completions.
     pub(super) wakers: Vec<Waker>,
-    /// Memory that servants lent. It is dropped without the lock, because that may run their code.
+    /// Memory that servants have lent. It must be dropped without the lock, because that may run their code.
     #[expect(clippy::vec_box, reason = "loans are boxed everywhere, so that moving them is cheap")]
     pub(super) returned_loans: Vec<Box<Loan>>,
 }
@@ -78,22 +79,23 @@ struct QueuedEntry {
     linked: bool,
 }
 
-/// The slice lists of a chain of vectored writes.
+/// The lists of slices of a chain of vectored writes.
 pub(super) struct Vectors {
-    slices: [[libc::iovec; MAX_VECTORS]; MAX_CHAIN],
-    pub(super) messages: [libc::msghdr; MAX_CHAIN],
+    slices: [[libc::iovec; MAX_VECTORS]; MAX_CHAIN_LEN],
+    pub(super) messages: [libc::msghdr; MAX_CHAIN_LEN],
 }
 
-// SAFETY: the addresses refer to buffers of the same `Conn`. They are written before a submission, and only
-// the kernel reads them.
+// SAFETY: the addresses refer to buffers of the same connection. After a submission, only the kernel reads
+// them.
 unsafe impl Send for Vectors {}
 
 impl Queues {
-    /// Completions run when the submitting thread is in the kernel anyway, usually while tokio waits, so that
-    /// they need no system call. `DEFER_TASKRUN` is not used: with this flag, completions would wait for a
-    /// system call, and the kernel would not notify epoll of them. The ring does not belong to a thread, so
-    /// that the runtime may move to another thread.
-    pub(super) fn new(enters: Arc<AtomicU64>) -> io::Result<Self> {
+    /// Creates the queues. The flags are chosen for these reasons:
+    ///
+    /// * Completions run while the submitting thread is in the kernel anyway, and need no system call.
+    /// * `DEFER_TASKRUN` is not used, because the kernel would not notify epoll of completions.
+    /// * The ring does not belong to a thread. Therefore the runtime may move to another thread.
+    pub(super) fn new(enter_calls: Arc<AtomicU64>) -> io::Result<Self> {
         let builder = || {
             let mut builder = IoUring::builder();
             builder.setup_clamp().setup_cqsize(COMPLETION_QUEUE_SIZE);
@@ -113,29 +115,29 @@ impl Queues {
         {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "the kernel is older than Linux 5.17"));
         }
-        Ok(Self { io, enters })
+        Ok(Self { io, enter_calls })
     }
 
     pub(super) fn raw_fd(&self) -> RawFd {
         self.io.as_raw_fd()
     }
 
-    /// Takes completions and submits entries. Waits up to `wait` for `min_completions`. An error ends the
-    /// ring.
-    pub(super) fn turn(
+    /// Takes completions and submits entries. Waits for `min_completions` completions, but at most for
+    /// `wait`. After an error, the ring must be ended.
+    pub(super) fn process(
         &mut self,
         state: &Mutex<State>,
         min_completions: u32,
         wait: Duration,
     ) -> io::Result<()> {
-        self.reap(state);
+        self.take_completions(state);
         for _ in 0..MAX_SUBMISSIONS {
             let mut locked = lock(state);
             locked.reaper_woken = false;
             if locked.ring.ended {
                 break;
             }
-            locked.ring.queue_waiting(&mut self.io);
+            locked.ring.move_to_submission_queue(&mut self.io);
             drop(locked);
             let mut queue = self.io.submission();
             let (queued, overflow) = (queue.len(), queue.cq_overflow());
@@ -144,7 +146,7 @@ impl Queues {
             if queued == 0 && min_completions == 0 && !overflow {
                 break;
             }
-            self.enters.fetch_add(1, Ordering::Relaxed);
+            self.enter_calls.fetch_add(1, Ordering::Relaxed);
             let outcome = if min_completions > 0 {
                 let time = types::Timespec::from(wait);
                 self.io
@@ -153,9 +155,9 @@ impl Queues {
             } else {
                 self.io.submitter().submit()
             };
-            self.reap(state);
+            self.take_completions(state);
             match outcome {
-                // The remaining entries may begin inside of a chain. They would then run unlinked.
+                // The kernel may have split a chain of linked entries. The rest would then run unlinked.
                 Ok(taken) if taken < queued => {
                     return Err(io::Error::new(
                         io::ErrorKind::OutOfMemory,
@@ -164,7 +166,7 @@ impl Queues {
                 }
                 Ok(_) => {}
                 Err(error) => match error.raw_os_error() {
-                    // Completions had to be taken first, memory is short, or the wait timed out.
+                    // Not fatal: a queue or the memory is full, a signal arrived, or the wait timed out.
                     Some(libc::EBUSY | libc::EAGAIN | libc::EINTR | libc::ETIME) => {}
                     _ => return Err(error),
                 },
@@ -181,17 +183,17 @@ impl Queues {
         if self.io.submission().taskrun() {
             self.run_completions(state)
         } else {
-            self.turn(state, 0, Duration::ZERO)
+            self.process(state, 0, Duration::ZERO)
         }
     }
 
-    /// Enters the kernel, so that it runs pending completions.
+    /// Lets the kernel run pending completions. Then takes completions and submits entries.
     pub(super) fn run_completions(&mut self, state: &Mutex<State>) -> io::Result<()> {
         let flags = EnterFlags::GETEVENTS.bits();
-        self.enters.fetch_add(1, Ordering::Relaxed);
+        self.enter_calls.fetch_add(1, Ordering::Relaxed);
         // SAFETY: no entry is submitted, and there is no argument.
         drop(unsafe { self.io.submitter().enter::<libc::sigset_t>(0, 0, flags, None) });
-        self.turn(state, 0, Duration::ZERO)
+        self.process(state, 0, Duration::ZERO)
     }
 
     /// Returns whether the submission queue has entries that were not submitted.
@@ -199,7 +201,8 @@ impl Queues {
         !self.io.submission().is_empty()
     }
 
-    pub(super) fn reap(&mut self, state: &Mutex<State>) {
+    /// Completes operations. Makes no system call unless the queue overflowed.
+    pub(super) fn take_completions(&mut self, state: &Mutex<State>) {
         let mut completions = self.io.completion();
         if completions.is_empty() {
             return;
@@ -219,10 +222,10 @@ impl Queues {
 }
 
 impl Ring {
-    /// Adds a socket. It must be in blocking mode, so that the kernel waits instead of failing with `EAGAIN`.
-    pub(super) fn insert(&mut self, fd: OwnedFd, pool: Arc<BufferPool>, submitted: Arc<AtomicU64>) -> Index {
-        let conn = Box::new(Conn::new(fd, pool, submitted));
-        if let Some(index) = self.free.pop()
+    /// Adds a socket in blocking mode. In non-blocking mode, operations would fail with `EAGAIN`.
+    pub(super) fn insert(&mut self, fd: OwnedFd, pool: Arc<BufferPool>, counter: Arc<AtomicU64>) -> Index {
+        let conn = Box::new(RingConnection::new(fd, pool, counter));
+        if let Some(index) = self.free_indexes.pop()
             && let Some(place) = self.conns.get_mut(index as usize)
         {
             *place = Some(conn);
@@ -256,7 +259,7 @@ impl Ring {
         self.conn(index).and_then(|conn| mem::replace(&mut conn.waker, waker))
     }
 
-    /// Reuses the memory of an empty list of wakers.
+    /// Keeps an empty list of wakers, to reuse its memory.
     pub(super) fn reuse_wakers(&mut self, wakers: Vec<Waker>) {
         if self.wakers.is_empty() {
             self.wakers = wakers;
@@ -271,16 +274,16 @@ impl Ring {
     pub(super) fn is_read_pending(&mut self, index: Index) -> bool {
         !self.ended
             && self.conn(index).is_some_and(|conn| match conn.read {
-                Read::InKernel(_) => true,
-                Read::Done(..) => false,
-                Read::Idle => matches!(conn.header, Header::InKernel),
+                ReadState::InKernel(_) => true,
+                ReadState::Done(..) => false,
+                ReadState::Idle => matches!(conn.header, HeaderState::InKernel),
             })
     }
 
     /// Returns whether [`take_read`](Self::take_read) or [`take_written`](Self::take_written) has a result.
     pub(super) fn has_result(&mut self, index: Index) -> bool {
         !self.is_read_pending(index)
-            || self.conn(index).is_some_and(|conn| matches!(conn.write, Write::Done(..)))
+            || self.conn(index).is_some_and(|conn| matches!(conn.write, WriteState::Done(..)))
     }
 
     pub(super) fn take_read(&mut self, index: Index) -> RingRead {
@@ -288,24 +291,24 @@ impl Ring {
         let Some(conn) = self.conn(index) else { return RingRead::Ended(Err(ring_ended_error())) };
         let ended = ended || conn.is_closed;
         let pending = if ended { RingRead::Ended(Err(ring_ended_error())) } else { RingRead::Pending };
-        match mem::replace(&mut conn.read, Read::Idle) {
-            Read::InKernel(buf) => {
-                conn.read = Read::InKernel(buf);
+        match mem::replace(&mut conn.read, ReadState::Idle) {
+            ReadState::InKernel(buf) => {
+                conn.read = ReadState::InKernel(buf);
                 return pending;
             }
-            Read::Done(buf, outcome) => return RingRead::Read(buf, outcome),
-            Read::Idle => {}
+            ReadState::Done(buf, outcome) => return RingRead::Read(buf, outcome),
+            ReadState::Idle => {}
         }
-        match mem::replace(&mut conn.header, Header::Idle) {
-            Header::Idle if ended => pending,
-            Header::Idle => RingRead::Idle,
-            Header::InKernel => {
-                conn.header = Header::InKernel;
+        match mem::replace(&mut conn.header, HeaderState::Idle) {
+            HeaderState::Idle if ended => pending,
+            HeaderState::Idle => RingRead::Idle,
+            HeaderState::InKernel => {
+                conn.header = HeaderState::InKernel;
                 pending
             }
-            Header::Done(Ok(0)) => RingRead::Ended(Ok(())),
-            Header::Done(Ok(n)) => RingRead::Header(*conn.next_header, n),
-            Header::Done(Err(error)) => RingRead::Ended(Err(error)),
+            HeaderState::Done(Ok(0)) => RingRead::Ended(Ok(())),
+            HeaderState::Done(Ok(n)) => RingRead::Header(*conn.next_header, n),
+            HeaderState::Done(Err(error)) => RingRead::Ended(Err(error)),
         }
     }
 
@@ -314,12 +317,12 @@ impl Ring {
         let ended = self.ended;
         let Some(conn) = self.conn(index).filter(|conn| !conn.is_reading()) else { return };
         let waits_for_all = buf.is_deposit() && completion == ReadCompletion::Message;
-        conn.read = Read::InKernel(buf);
+        conn.read = ReadState::InKernel(buf);
         if ended || conn.is_closed {
             return self.finish_read(index, ring_ended_error());
         }
         let fd = types::Fd(conn.fd.as_raw_fd());
-        let Read::InKernel(buf) = &mut conn.read else { return };
+        let ReadState::InKernel(buf) = &mut conn.read else { return };
         let [into, next] = &mut buf.io_slices();
         let header_len = next.len();
         let linked = waits_for_all && header_len > 0;
@@ -338,33 +341,33 @@ impl Ring {
             read = read.flags(squeue::Flags::IO_LINK);
         }
         let header = linked.then(|| {
-            conn.header = Header::InKernel;
-            receive_header(index, conn, header_len)
+            conn.header = HeaderState::InKernel;
+            header_read_entry(index, conn, header_len)
         });
-        conn.count(1 + u64::from(linked));
+        conn.count_submitted(1 + u64::from(linked));
         self.in_flight += 1 + usize::from(linked);
         self.queued.push_back(QueuedEntry { entry: read, linked });
         self.queued.extend(header.map(|entry| QueuedEntry { entry, linked: false }));
     }
 
     /// Starts to receive a header without a receive buffer. No other read may be pending.
-    pub(super) fn start_header(&mut self, index: Index) {
+    pub(super) fn start_header_read(&mut self, index: Index) {
         let ended = self.ended;
         let Some(conn) = self.conn(index).filter(|conn| !conn.is_reading()) else { return };
         if ended || conn.is_closed {
-            conn.header = Header::Done(Err(ring_ended_error()));
+            conn.header = HeaderState::Done(Err(ring_ended_error()));
             return;
         }
-        conn.header = Header::InKernel;
-        let header = receive_header(index, conn, HEADER_LEN);
-        conn.count(1);
+        conn.header = HeaderState::InKernel;
+        let header = header_read_entry(index, conn, HEADER_LEN);
+        conn.count_submitted(1);
         self.in_flight += 1;
         self.queued.push_back(QueuedEntry { entry: header, linked: false });
     }
 
     /// Cancels a pending read, which completes with the bytes that it has received.
     pub(super) fn cancel_read(&mut self, index: Index) {
-        if self.conn(index).is_some_and(|conn| matches!(conn.read, Read::InKernel(_))) {
+        if self.conn(index).is_some_and(|conn| matches!(conn.read, ReadState::InKernel(_))) {
             self.cancel(index, READ);
         }
     }
@@ -374,26 +377,26 @@ impl Ring {
         self.conn(index).map(|conn| conn.zero_copy)
     }
 
-    /// Starts to write everything, or the first [`MAX_WRITE`] bytes. No other write may be pending.
+    /// Starts to write everything, or the first [`MAX_WRITE_BYTES`] bytes. No other write may be pending.
     pub(super) fn start_write(&mut self, index: Index, transmit: Transmit) {
         let ended = self.ended;
         let Some(conn) = self.conn(index).filter(|conn| !conn.is_writing()) else { return };
         if ended || conn.is_closed {
-            conn.write = Write::Done(transmit, Err(ring_ended_error()));
+            conn.write = WriteState::Done(transmit, Err(ring_ended_error()));
             let waker = conn.waker.clone();
             self.wakers.extend(waker);
             return;
         }
-        let mut entries = [const { None }; MAX_CHAIN];
+        let mut entries = [const { None }; MAX_CHAIN_LEN];
         conn.prepare_write(index, transmit, &mut entries);
         self.push_chain(entries);
     }
 
-    /// Returns a completed write. The bytes that are left in the `Transmit` were not sent.
+    /// Returns the completed write, if any. The bytes that are left in the `Transmit` were not sent.
     pub(super) fn take_written(&mut self, index: Index) -> Option<(Transmit, io::Result<()>)> {
         let conn = self.conn(index)?;
-        match mem::replace(&mut conn.write, Write::Idle) {
-            Write::Done(transmit, outcome) => Some((transmit, outcome)),
+        match mem::replace(&mut conn.write, WriteState::Idle) {
+            WriteState::Done(transmit, outcome) => Some((transmit, outcome)),
             other => {
                 conn.write = other;
                 None
@@ -401,37 +404,38 @@ impl Ring {
         }
     }
 
-    /// Closes the connection and cancels its operations, which keep their memory until they have completed.
-    pub(super) fn release(&mut self, index: Index) {
+    /// Closes the connection and cancels its operations. Their memory is kept until they have completed.
+    pub(super) fn close(&mut self, index: Index) {
         let Some(conn) = self.conn(index) else { return };
         if mem::replace(&mut conn.is_closed, true) {
             return;
         }
         conn.waker = None;
-        // A receive that is linked to a cancelled operation may start after it. The shutdown completes it.
+        // A receive that is linked to a cancelled operation may still start. The shutdown completes it.
         let _ = rustix::net::shutdown(&conn.fd, rustix::net::Shutdown::Both);
-        let read = matches!(conn.read, Read::InKernel(_)).then_some(READ);
-        let header = matches!(conn.header, Header::InKernel).then_some(HEADER);
-        let writes = if let Write::InKernel(_, chain) = &conn.write { chain.count } else { 0 };
+        let read = matches!(conn.read, ReadState::InKernel(_)).then_some(READ);
+        let header = matches!(conn.header, HeaderState::InKernel).then_some(HEADER);
+        let writes = if let WriteState::InKernel(_, chain) = &conn.write { chain.count } else { 0 };
         let writes = (0..writes).map(|position| WRITE + position as u64);
         for kind in read.into_iter().chain(header).chain(writes) {
             self.cancel(index, kind);
         }
     }
 
-    pub(super) fn free(&mut self, index: Index) {
-        self.release(index);
+    /// Closes the connection, and drops it after its last operation.
+    pub(super) fn drop_handle(&mut self, index: Index) {
+        self.close(index);
         if let Some(conn) = self.conn(index) {
-            conn.handle_dropped = true;
+            conn.is_released = true;
         }
         self.drop_if_done(index);
     }
 
-    /// Closes all connections. With `reset`, resets those with pending writes.
-    pub(super) fn release_all(&mut self, reset: bool) {
+    /// Closes all connections. If `reset` is true, also resets the connections with pending writes.
+    pub(super) fn close_all(&mut self, reset: bool) {
         self.wakers.extend(self.conns.iter().flatten().filter_map(|conn| conn.waker.clone()));
         for index in 0..self.conns.len() as u32 {
-            self.release(Index(index));
+            self.close(Index(index));
         }
         self.conns.iter().flatten().filter(|conn| reset && conn.is_writing()).for_each(|conn| conn.reset());
     }
@@ -447,16 +451,16 @@ impl Ring {
         self.wakers.extend(self.conns.iter().flatten().filter_map(|conn| conn.waker.clone()));
     }
 
-    fn conn(&mut self, index: Index) -> Option<&mut Conn> {
+    fn conn(&mut self, index: Index) -> Option<&mut RingConnection> {
         self.conns.get_mut(index.0 as usize)?.as_deref_mut()
     }
 
     fn cancel(&mut self, index: Index, kind: u64) {
-        self.queued.push_back(QueuedEntry { entry: cancellation(index, kind), linked: false });
+        self.queued.push_back(QueuedEntry { entry: cancellation_entry(index, kind), linked: false });
     }
 
-    /// Queues a chain of writes, which has one completion.
-    fn push_chain(&mut self, entries: [Option<squeue::Entry>; MAX_CHAIN]) {
+    /// Queues a chain of writes. It counts as one operation, because it has one completion.
+    fn push_chain(&mut self, entries: [Option<squeue::Entry>; MAX_CHAIN_LEN]) {
         self.in_flight += usize::from(entries.first().is_some_and(Option::is_some));
         let mut entries = entries.into_iter().flatten().peekable();
         while let Some(entry) = entries.next() {
@@ -465,8 +469,8 @@ impl Ring {
         }
     }
 
-    /// Moves entries to the submission queue, linked ones together, because links end with a submission.
-    fn queue_waiting(&mut self, io: &mut IoUring) {
+    /// Moves entries to the submission queue, linked ones together. A link cannot cross two submissions.
+    fn move_to_submission_queue(&mut self, io: &mut IoUring) {
         let mut queue = io.submission();
         loop {
             let chain = self.queued.iter().take_while(|entry| entry.linked).count() + 1;
@@ -474,19 +478,19 @@ impl Ring {
                 return;
             }
             for QueuedEntry { entry, .. } in self.queued.drain(..chain.min(self.queued.len())) {
-                // SAFETY: the memory and the descriptor of the entry belong to a `Conn` until the operation
-                // has completed: see the top of this file. The queue has space.
+                // SAFETY: the memory and the descriptor of the entry belong to a `RingConnection` until the
+                // operation has completed: see the top of this file. The queue has space.
                 let _ = unsafe { queue.push(&entry) };
             }
         }
     }
 
-    /// Completes a read that was not submitted.
+    /// Completes a read that was not submitted to the kernel, with an error.
     fn finish_read(&mut self, index: Index, error: io::Error) {
         if let Some(conn) = self.conn(index)
-            && let Read::InKernel(buf) = mem::replace(&mut conn.read, Read::Idle)
+            && let ReadState::InKernel(buf) = mem::replace(&mut conn.read, ReadState::Idle)
         {
-            conn.read = Read::Done(buf, Err(error));
+            conn.read = ReadState::Done(buf, Err(error));
             let waker = conn.waker.clone();
             self.wakers.extend(waker);
         }
@@ -503,7 +507,7 @@ impl Ring {
         match kind {
             READ => self.returned_loans.extend(conn.complete_read(result)),
             HEADER => conn.complete_header(result),
-            // The kernel uses the memory until a notification follows.
+            // The kernel uses the memory until it sends a notification.
             _ if cqueue::more(flags) => return conn.record_sent(result),
             _ if cqueue::notif(flags) => conn.complete_zero_copy(result as u32),
             write => conn.complete_write(write.saturating_sub(WRITE) as usize, result),
@@ -518,11 +522,10 @@ impl Ring {
     /// Drops a connection whose handle is dropped and whose operations have completed.
     fn drop_if_done(&mut self, index: Index) {
         let Some(place) = self.conns.get_mut(index.0 as usize) else { return };
-        if place.as_ref().is_some_and(|conn| conn.handle_dropped && !conn.is_reading() && !conn.is_writing())
-        {
-            self.returned_loans.extend(place.as_mut().and_then(|conn| conn.clear()));
+        if place.as_ref().is_some_and(|conn| conn.is_released && !conn.is_reading() && !conn.is_writing()) {
+            self.returned_loans.extend(place.as_mut().and_then(|conn| conn.release_read_buffer()));
             *place = None;
-            self.free.push(index.0);
+            self.free_indexes.push(index.0);
         }
     }
 }
@@ -530,7 +533,7 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         if self.in_flight > 0 {
-            // The kernel may still write to the memory, because closing the ring cancels asynchronously.
+            // The ring cancels its operations asynchronously. Until then, the kernel may write to the memory.
             mem::forget(mem::take(&mut self.conns));
         }
     }
@@ -541,14 +544,14 @@ impl Vectors {
         let empty = libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 };
         // SAFETY: a message header of zeros is valid. It has no address, no slices and no control data.
         let message = unsafe { mem::zeroed::<libc::msghdr>() };
-        Box::new(Self { slices: [[empty; MAX_VECTORS]; MAX_CHAIN], messages: [message; MAX_CHAIN] })
+        Box::new(Self { slices: [[empty; MAX_VECTORS]; MAX_CHAIN_LEN], messages: [message; MAX_CHAIN_LEN] })
     }
 
-    /// Lists the slices of `transmit` that fit in one chain of writes.
+    /// Lists the slices of `transmit` that fit in one chain of writes, and describes the chain.
     pub(super) fn fill(&mut self, transmit: &Transmit, chain: &mut Chain) {
         *chain = Chain::default();
-        let (mut pieces, mut left) = (transmit.pieces(), MAX_WRITE);
-        for ((slices, message), len) in self.slices.iter_mut().zip(&mut self.messages).zip(&mut chain.len) {
+        let (mut pieces, mut left) = (transmit.pieces(), MAX_WRITE_BYTES);
+        for ((slices, message), len) in self.slices.iter_mut().zip(&mut self.messages).zip(&mut chain.sizes) {
             let mut used = 0;
             for slice in slices.iter_mut() {
                 let Some(piece) = (left > 0).then(|| pieces.next()).flatten() else { break };

@@ -1,4 +1,4 @@
-//! Tests of the ring over socket pairs: every operation, and all its outcomes.
+//! Tests of the ring, mostly over socket pairs.
 
 use std::future::poll_fn;
 use std::io::{Read, Write};
@@ -7,13 +7,13 @@ use std::os::unix::net::UnixStream;
 use giop_codec::giop::{MessageHeader, MessageType};
 use giop_codec::{ByteOrder, Version};
 use giop_proto::outbox::Outbox;
-use giop_proto::pool::WINDOW;
+use giop_proto::pool::WINDOW_SIZE;
 use giop_proto::receive::{HEADER_LEN, Receiver};
 
 use crate::transport::uring::*;
 
-/// A socket pair, of which one end is on the ring and has a receiver. The other end is blocking.
-struct End {
+/// A socket pair. One end is on the ring and has a receiver. The other end is blocking.
+struct Pair {
     socket: UringSocket,
     other: UnixStream,
     pool: Arc<BufferPool>,
@@ -33,21 +33,21 @@ fn ring() -> Option<RingHandle> {
     }
 }
 
-fn pair() -> Option<End> {
+fn pair() -> Option<Pair> {
     let ring = ring()?;
     let (end, other) = UnixStream::pair().unwrap();
     let pool = Arc::new(BufferPool::new(64 << 20));
     let submitted = Arc::default();
     let socket = UringSocket::with_ring(ring.0, end.into(), &pool, &submitted, None);
     let receiver = Receiver::new(Arc::clone(&pool), 16 << 20, true);
-    Some(End { socket, other, pool, submitted, receiver })
+    Some(Pair { socket, other, pool, submitted, receiver })
 }
 
-impl End {
+impl Pair {
     /// Reads into the receiver's buffer, and returns the number of bytes.
     async fn receive(&mut self) -> io::Result<usize> {
         self.socket.start_read(self.receiver.take_read_buf(), ReadCompletion::Message);
-        let RingRead::Read(buf, outcome) = read(&self.socket).await else { panic!("no read is over") };
+        let RingRead::Read(buf, outcome) = read(&self.socket).await else { panic!("no read has completed") };
         let n = outcome.as_ref().map_or(0, |n| *n);
         self.receiver.handle_read(buf, n);
         outcome
@@ -76,7 +76,7 @@ async fn written(socket: &UringSocket) -> (Transmit, io::Result<()>) {
     .await
 }
 
-/// Writes the queue, or a part of it.
+/// Writes the queued bytes once, which may be only a part of them.
 async fn write(socket: &UringSocket, outbox: &mut Outbox) {
     socket.start_write(outbox.take());
     let (transmit, outcome) = written(socket).await;
@@ -123,7 +123,7 @@ async fn reads_return_sent_bytes_and_then_the_end() {
 #[tokio::test]
 async fn idle_connection_holds_no_receive_buffer() {
     let Some(mut end) = pair() else { return };
-    end.socket.start_header();
+    end.socket.start_header_read();
     settle().await;
     assert_eq!((end.in_flight(), end.pool.stats().held), (1, 0));
     end.other.write_all(&message(100, 3)).unwrap();
@@ -136,7 +136,7 @@ async fn idle_connection_holds_no_receive_buffer() {
     assert_eq!(end.receive().await.unwrap(), 112 - n);
     assert_eq!(end.frame().unwrap(), message(100, 3));
     drop(end.other);
-    end.socket.start_header();
+    end.socket.start_header_read();
     end.other = UnixStream::pair().unwrap().0;
     assert!(matches!(read(&end.socket).await, RingRead::Ended(Ok(()))));
 }
@@ -180,9 +180,9 @@ async fn large_message_is_received_with_the_next_header_in_few_reads() {
         }
     }
     sender.join().unwrap();
-    // A read for each header. The payload takes one read, and for the first message more, while the memory
-    // grant grows.
-    assert!(reads <= 12, "{reads} reads of 43 pieces each");
+    // There is one read for each header, and one for each payload. The first payload needs more reads,
+    // because the memory that is granted to a message grows in steps.
+    assert!(reads <= 12, "{reads} reads, although each message was sent in 43 pieces");
 }
 
 #[tokio::test]
@@ -251,7 +251,7 @@ async fn failed_chain_of_writes_has_one_completion() {
         outbox.push_chunk(vec![7; 5000].into());
     }
     let all = outbox.backlog();
-    // Four lists of 64 pieces. The socket accepts one of them, and a part of the second.
+    // The chain has four lists of 64 pieces. The socket accepts the first list, and a part of the second one.
     end.socket.start_write(outbox.take());
     settle().await;
     assert_eq!(end.in_flight(), 1);
@@ -318,7 +318,7 @@ async fn low_water_read_completes_when_the_mark_is_reached() {
     let mut left = whole.len() - 1000;
     socket.start_read(receiver.take_read_buf(), ReadCompletion::Message);
     let receive = async |receiver: &mut Receiver| {
-        let RingRead::Read(buf, outcome) = read(&socket).await else { panic!("no read is over") };
+        let RingRead::Read(buf, outcome) = read(&socket).await else { panic!("no read has completed") };
         let n = outcome.unwrap();
         receiver.handle_read(buf, n);
         n
@@ -326,10 +326,10 @@ async fn low_water_read_completes_when_the_mark_is_reached() {
     assert_eq!(receive(&mut receiver).await, 1000);
     assert!(receiver.peek().unwrap().is_none());
     while left > 0 {
-        let awaited = receiver.rest().min(50_000);
+        let awaited = receiver.granted_rest().min(50_000);
         socket.set_low_water(awaited).unwrap();
         socket.start_read(receiver.take_read_buf(), ReadCompletion::LowWater);
-        // One byte too few.
+        // First send one byte too few to complete the read.
         let sent = whole.len() - left;
         other.write_all(&whole[sent..sent + awaited - 1]).unwrap();
         settle().await;
@@ -354,10 +354,10 @@ async fn cancelled_read_returns_its_buffer() {
     end.socket.start_read(end.receiver.take_read_buf(), ReadCompletion::Message);
     settle().await;
     end.socket.cancel_read();
-    let RingRead::Read(buf, outcome) = read(&end.socket).await else { panic!("no read is over") };
+    let RingRead::Read(buf, outcome) = read(&end.socket).await else { panic!("no read has completed") };
     assert_eq!(outcome.unwrap_err().raw_os_error(), Some(libc::ECANCELED));
     end.receiver.handle_read(buf, 0);
-    // The stream continues.
+    // The stream is still usable.
     end.other.write_all(&message(1, 1)).unwrap();
     assert_eq!(end.receive().await.unwrap(), 13);
     end.socket.cancel_read();
@@ -372,10 +372,10 @@ async fn dropped_connection_keeps_buffers_that_the_kernel_uses() {
         let mut end = pair().unwrap();
         match operation {
             "read" => end.socket.start_read(end.receiver.take_read_buf(), ReadCompletion::Message),
-            "header" => end.socket.start_header(),
+            "header" => end.socket.start_header_read(),
             "deposit" => {
                 end.other.write_all(&message(100_000, 1)[..70_000]).unwrap();
-                while end.receiver.announced() == 0 {
+                while end.receiver.announced_size() == 0 {
                     end.receive().await.unwrap();
                     assert!(end.frame().is_none());
                 }
@@ -386,7 +386,7 @@ async fn dropped_connection_keeps_buffers_that_the_kernel_uses() {
                 for _ in 0..200 {
                     outbox.push_chunk(vec![1; 100_000].into());
                 }
-                // This kind of socket does not support zero-copy. The first attempt detects this and writes
+                // This kind of socket does not support zero-copy. The first attempt detects this, and writes
                 // nothing.
                 write(&end.socket, &mut outbox).await;
                 assert_eq!(outbox.written(), 0);
@@ -395,7 +395,7 @@ async fn dropped_connection_keeps_buffers_that_the_kernel_uses() {
         }
         settle().await;
         assert!(shared.lock().ring.in_flight() > 0, "{operation}");
-        let End { socket, other, pool, receiver, .. } = end;
+        let Pair { socket, other, pool, receiver, .. } = end;
         drop(socket);
         assert!(shared.lock().ring.in_flight() > 0, "{operation}: the kernel still uses the buffer");
         settle().await;
@@ -404,7 +404,7 @@ async fn dropped_connection_keeps_buffers_that_the_kernel_uses() {
         // The buffer is in the pool again, and is reused next.
         let before = pool.stats();
         for _ in 0..2 {
-            pool.give_back(pool.take(WINDOW));
+            pool.give_back(pool.take(WINDOW_SIZE));
         }
         let expected = before.misses + u64::from(before.held == 0);
         assert_eq!(pool.stats().misses, expected, "{operation}: {before:?}");
@@ -414,7 +414,7 @@ async fn dropped_connection_keeps_buffers_that_the_kernel_uses() {
 #[tokio::test]
 async fn index_of_a_connection_is_reused_only_after_its_handle_is_dropped() {
     let Some(first) = pair() else { return };
-    first.socket.start_header();
+    first.socket.start_header_read();
     settle().await;
     first.socket.close();
     first.socket.close();
@@ -423,7 +423,7 @@ async fn index_of_a_connection_is_reused_only_after_its_handle_is_dropped() {
     settle().await;
     assert!(matches!(first.socket.take_read(), RingRead::Ended(_)));
     // No operation starts on a closed connection.
-    first.socket.start_header();
+    first.socket.start_header_read();
     assert!(matches!(first.socket.take_read(), RingRead::Ended(Err(_))));
     let index = first.socket.index;
     drop(first);
@@ -434,10 +434,10 @@ async fn index_of_a_connection_is_reused_only_after_its_handle_is_dropped() {
 #[tokio::test]
 async fn more_operations_than_queue_entries_complete() {
     let Some(first) = pair() else { return };
-    let mut ends: Vec<End> = (0..600).map(|_| pair().unwrap()).collect();
+    let mut ends: Vec<Pair> = (0..600).map(|_| pair().unwrap()).collect();
     for round in 0..3 {
         for end in &ends {
-            end.socket.start_header();
+            end.socket.start_header_read();
         }
         settle().await;
         assert_eq!(first.in_flight(), ends.len());
@@ -464,7 +464,7 @@ fn the_end_of_a_runtime_ends_its_operations() {
     let Some(end) = end else { return };
     assert_eq!(end.in_flight(), 0, "the kernel has released the buffer");
     assert!(!matches!(end.socket.take_read(), RingRead::Pending));
-    end.socket.start_header();
+    end.socket.start_header_read();
     assert!(matches!(end.socket.take_read(), RingRead::Ended(Err(_))));
     let mut outbox = Outbox::default();
     outbox.push(b"bytes");
@@ -478,8 +478,8 @@ fn the_end_of_a_runtime_releases_bytes_that_a_peer_does_not_read() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let over_tcp = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let mut other = listener.accept().unwrap().0;
-    // With zero-copy, the kernel holds the bytes until the peer's system has received them. If the peer does
-    // not read, its system accepts only few bytes.
+    // With zero-copy, the kernel keeps the bytes until the peer's system has received them. That system
+    // accepts only few bytes, because the peer does not read.
     let count = Arc::new(());
     let socket = runtime.block_on(async {
         let (pool, submitted) = (Arc::new(BufferPool::new(1 << 20)), Arc::default());
@@ -522,7 +522,7 @@ fn operations_that_were_not_submitted_do_not_keep_a_connection() {
     for _ in 0..2 * conn::MAX_VECTORS {
         outbox.push_chunk(bytes::Bytes::from(vec![7; 8192]));
     }
-    ring.start_header(index);
+    ring.start_header_read(index);
     ring.start_write(index, outbox.take());
     assert_eq!(ring.in_flight(), 2);
     ring.end();
@@ -552,9 +552,9 @@ fn a_runtime_may_move_to_another_thread() {
     });
     let Some(mut first) = first else { return };
     runtime.block_on(async {
-        // The kernel cancels operations of a thread that has ended, when bytes arrive for them.
+        // If the thread of an operation has ended, the kernel cancels the operation when bytes arrive for it.
         first.other.write_all(&message(3, 3)).unwrap();
-        let RingRead::Read(buf, outcome) = read(&first.socket).await else { panic!("no read is over") };
+        let RingRead::Read(buf, outcome) = read(&first.socket).await else { panic!("no read has completed") };
         assert_eq!(outcome.unwrap_err().raw_os_error(), Some(libc::ECANCELED));
         first.receiver.handle_read(buf, 0);
         assert_eq!(first.receive().await.unwrap(), 15);

@@ -1,4 +1,4 @@
-//! The bench contract as gRPC has it: messages, services, and what both sides set.
+//! The contract of the benchmark in gRPC: its messages and services, and the settings of client and server.
 
 use std::marker::PhantomData;
 
@@ -10,16 +10,15 @@ use ttcp_bench::test_loops::pattern;
 
 /// The name of this peer in reports.
 pub const NAME: &str = "tonic";
-/// Windows and frames of HTTP/2 for bulk data over a short path. With the defaults a flood waits for the
-/// window.
-pub const STREAM_WINDOW: u32 = 16 << 20;
-pub const CONNECTION_WINDOW: u32 = 32 << 20;
-pub const FRAME: u32 = 1 << 20;
-/// Maximum size of a message, in bytes.
-pub const MESSAGE: usize = (1 << 30) + (1 << 20);
+// HTTP/2 windows and frames for bulk data over a short path. The smaller default windows would stall a flood.
+pub const STREAM_WINDOW_BYTES: u32 = 16 << 20;
+pub const CONNECTION_WINDOW_BYTES: u32 = 32 << 20;
+pub const MAX_FRAME_BYTES: u32 = 1 << 20;
+/// Maximum size of a message.
+pub const MAX_MESSAGE_BYTES: usize = (1 << 30) + (1 << 20);
 
-// Fixed widths where protobuf has them, because they are decoded faster than variable widths. It has no
-// 16-bit integers.
+// Numbers have a fixed width where protobuf has one, because it is decoded faster than a variable width.
+// Protobuf has no 16-bit integers.
 
 #[derive(Clone, PartialEq, Message)]
 pub struct BinStruct {
@@ -82,7 +81,7 @@ pub struct StructSeq {
 
 /// An element of test buffers.
 pub trait Element: PartialEq {
-    /// What stands at position `i`.
+    /// Returns the element at index `i` of a test buffer.
     fn at(i: usize) -> Self;
 }
 
@@ -111,12 +110,12 @@ impl Element for BinStruct {
     }
 }
 
-/// A test buffer of so many elements.
+/// Returns a test buffer of `n` elements.
 pub fn buffer<T: Element, S: FromIterator<T>>(n: usize) -> S {
     (0..n).map(T::at).collect()
 }
 
-/// prost's codec with buffers that hold a bulk message without growing in small steps.
+/// prost's codec with larger buffers, which do not grow in small steps for a bulk message.
 #[derive(Debug)]
 pub struct BulkCodec<T, U>(PhantomData<(T, U)>);
 
@@ -141,8 +140,8 @@ impl<T: Message + Send + 'static, U: Message + Default + Send + 'static> Codec f
     }
 }
 
-/// Sets both buffers of a socket, if asked for.
-pub fn tune(socket: &socket2::Socket, sockbuf: Option<u64>) -> std::io::Result<()> {
+/// Sets the sizes of both buffers of a socket, if `sockbuf` is given.
+pub fn set_buffer_sizes(socket: &socket2::Socket, sockbuf: Option<u64>) -> std::io::Result<()> {
     if let Some(bytes) = sockbuf {
         socket.set_send_buffer_size(bytes as usize)?;
         socket.set_recv_buffer_size(bytes as usize)?;

@@ -7,44 +7,45 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::super::plan::{Figures, Step};
-use super::super::store::{Cell, Data, Outcome};
+use super::super::store::{Cell, Outcome, StoredResults};
 use super::{CALLS_PER_ITERATION, NAME, StrategyPeer};
 use crate::figures::{Column, Section, Table, format_figure};
-use crate::harness::peers::{Failure, Site};
+use crate::harness::peers::{Failure, RunContext};
 use crate::profiler::Profile;
 use crate::profiler::callgrind::Callgrind;
 use crate::profiler::groups::Group;
 
-const FILE: &str = "demultiplexing.callgrind";
+const PROFILE_FILE: &str = "demultiplexing.callgrind";
 const PROFILE_TIMEOUT: Duration = Duration::from_secs(60);
 const SHORT_ITERATIONS: u32 = 1;
 /// Additional iterations of the long execution, by default and with `--quick`.
 const ADDITIONAL_ITERATIONS: [u32; 2] = [20, 2];
-const MAX_STORED: usize = 40;
-const MAX_SHOWN: usize = 10;
+const MAX_STORED_FUNCTIONS: usize = 40;
+const MAX_SHOWN_FUNCTIONS: usize = 10;
 /// The setting of a cell that names the measuring tool.
 const TOOL_SETTING: &str = "by";
 const CALLGRIND: &str = "callgrind";
-/// A peer in a virtual machine: callgrind would only see the functions of the machine.
+/// The peer that runs in a virtual machine. Callgrind would only see the functions of the machine.
 const VIRTUAL_MACHINE_PEER: &str = "jacorb";
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Function {
     name: String,
-    /// Instructions per call of the client, without those of called functions.
+    /// Instructions per call of the client, excluding called functions.
     instructions: f64,
+    /// Calls of this function per call of the client.
     calls: f64,
 }
 
-pub(super) fn is_measured_here(cell: &Cell) -> bool {
+pub(super) fn is_measured_with_callgrind(cell: &Cell) -> bool {
     cell.word(TOOL_SETTING) == Some(CALLGRIND)
 }
 
-/// Returns the measurements: two-way calls with `operations` operations. Without callgrind there are none,
-/// and a message says so.
+/// Returns the measurements of two-way calls, for each number of operations. If callgrind is not available,
+/// prints a message and returns no measurements.
 pub(super) fn steps(peers: &[StrategyPeer], operations: &[u32], quick: bool) -> Vec<Step> {
     if let Err(why) = callgrind_or_reason() {
-        eprintln!("ttcp: {NAME} without callgrind has no functions of the server: {why}");
+        eprintln!("ttcp: {NAME} does not measure functions of the server: {why}");
         return Vec::new();
     }
     let mut steps = Vec::new();
@@ -76,38 +77,38 @@ fn callgrind_or_reason() -> &'static Result<Callgrind, String> {
 
 /// Executes the server twice, with few calls and with more. The difference is the cost of the calls, without
 /// program start and connection setup.
-fn measure_with_callgrind(step: &Step, site: &mut Site<'_>) -> Result<Outcome, Failure> {
+fn measure_with_callgrind(step: &Step, context: &mut RunContext<'_>) -> Result<Outcome, Failure> {
     let failed = |reason: String| Failure::Profiler { reason };
     let callgrind = *callgrind_or_reason().as_ref().map_err(|why| failed(why.clone()))?;
-    let file = site.dir.join(FILE);
+    let file = context.dir.join(PROFILE_FILE);
     let mut peer = step.peer.clone();
     drop(peer.server.splice(0..0, callgrind.command_prefix(&file.to_string_lossy(), false)));
     let mut execute = |iterations: u32| {
         let _ = std::fs::remove_file(&file);
         let arguments = ["--iterations".to_owned(), iterations.to_string()];
         let client = step.client.iter().cloned().chain(arguments).collect();
-        site.children.set_grace_period(Some(PROFILE_TIMEOUT));
-        let run = peer.run_once(&step.server, client, site);
-        site.children.set_grace_period(None);
+        context.children.set_grace_period(Some(PROFILE_TIMEOUT));
+        let run = peer.run_once(&step.server, client, context);
+        context.children.set_grace_period(None);
         let line = run?.line;
         Ok((line, callgrind.read(&file).map_err(failed)?.profile))
     };
     let additional = u32::try_from(step.cell.number("iterations").unwrap_or(1)).unwrap_or(u32::MAX);
     let (_, short) = execute(SHORT_ITERATIONS)?;
     let (mut line, long) = execute(SHORT_ITERATIONS + additional)?;
-    // The warm-up is a tenth of the calls.
+    // The warm-up adds a tenth of the calls.
     let calls = f64::from(additional * CALLS_PER_ITERATION) * 1.1;
     let functions = differences(&short, &long, calls);
     let all: f64 = functions.iter().map(|function| function.instructions).sum();
     let figures = [("call_instructions".to_owned(), all)].into();
     if let Value::Object(line) = &mut line {
-        let kept = functions.get(..MAX_STORED).unwrap_or(&functions);
+        let kept = functions.get(..MAX_STORED_FUNCTIONS).unwrap_or(&functions);
         line.insert("functions".to_owned(), serde_json::to_value(kept).unwrap_or_default());
     }
     Ok(Outcome::Figures { figures, processor: None, line })
 }
 
-/// Returns the difference per call of each function, the most expensive first.
+/// Returns the cost per call of each function, the most expensive function first.
 fn differences(short: &Profile, long: &Profile, calls: f64) -> Vec<Function> {
     let mut functions: Vec<Function> = long
         .iter()
@@ -125,10 +126,10 @@ fn differences(short: &Profile, long: &Profile, calls: f64) -> Vec<Function> {
     functions
 }
 
-pub(super) fn add_tables(data: &Data, section: &mut Section) {
+pub(super) fn add_tables(data: &StoredResults, section: &mut Section) {
     let mut operations: Vec<u64> = data
         .samples_of(NAME)
-        .filter(|sample| is_measured_here(&sample.cell))
+        .filter(|sample| is_measured_with_callgrind(&sample.cell))
         .filter_map(|sample| sample.cell.number("operations"))
         .collect();
     operations.sort_unstable();
@@ -138,7 +139,7 @@ pub(super) fn add_tables(data: &Data, section: &mut Section) {
         for peer in data.peers(NAME) {
             // The instructions hardly differ between rounds.
             let Some((all, functions)) = data.samples_of(NAME).find_map(|sample| {
-                let is_selected = is_measured_here(&sample.cell)
+                let is_selected = is_measured_with_callgrind(&sample.cell)
                     && sample.peer == peer
                     && sample.cell.number("operations") == Some(operations);
                 let Outcome::Figures { figures, line, .. } = &sample.outcome else { return None };
@@ -148,7 +149,7 @@ pub(super) fn add_tables(data: &Data, section: &mut Section) {
             }) else {
                 continue;
             };
-            for function in functions.iter().take(MAX_SHOWN) {
+            for function in functions.iter().take(MAX_SHOWN_FUNCTIONS) {
                 rows.push(vec![
                     peer.to_owned(),
                     function.name.clone(),
@@ -177,7 +178,7 @@ pub(super) fn add_tables(data: &Data, section: &mut Section) {
         ];
         section.table(Table {
             caption: format!(
-                "The server's functions for a two-way call of the last of {operations} operations, the {MAX_SHOWN} most expensive of each \
+                "The server's functions for a two-way call of the last of {operations} operations, the {MAX_SHOWN_FUNCTIONS} most expensive of each \
                  version: instructions outside the kernel as callgrind counts them, without those of called functions."
             ),
             columns,

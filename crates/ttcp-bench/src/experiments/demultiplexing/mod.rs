@@ -1,5 +1,5 @@
-//! The cost of finding an operation. The last of many operations is called, with each look-up strategy of
-//! zorb and with other ORBs.
+//! The cost of finding an operation. The last of an interface's many operations is called, with each look-up
+//! strategy of zorb and with other ORBs.
 
 mod functions;
 mod section;
@@ -13,7 +13,7 @@ use super::driver;
 use super::plan::{ClientOutput, Experiment, Figures, Plan, Step, line_figure};
 use super::store::Cell;
 use crate::harness::CommonArgs;
-use crate::harness::{BuiltIn, Peer};
+use crate::harness::{BuiltInPeer, Peer};
 use crate::work::{CALLS_PER_ITERATION, OPERATIONS, parse_operations};
 use crate::zorb_peer::HAS_THOUSAND;
 
@@ -38,9 +38,9 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 const ITERATIONS: [u32; 4] = [1, 100, 500, 1_000];
 const ITERATIONS_QUICK: [u32; 2] = [1, 10];
 /// The kinds of calls, and whether they are one-way.
-const CALLS: [(&str, bool); 2] = [("twoway", false), ("oneway", true)];
-/// The participants besides zorb and the peers of the user. The other configurations of sockets and zorb do
-/// not differ in this respect.
+const CALL_KINDS: [(&str, bool); 2] = [("twoway", false), ("oneway", true)];
+/// The participants in addition to zorb and the peers of the user. Other configurations of sockets and of
+/// zorb find operations in the same way.
 const OTHER_PEERS: [&str; 4] = ["raw", "c", "omniorb", "jacorb"];
 
 /// The way in which zorb finds an operation.
@@ -124,7 +124,7 @@ pub struct DemultiplexingArgs {
 
 impl DemultiplexingArgs {
     /// Runs the experiment and prints its section.
-    pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
+    pub fn run(&self, built_in: &[BuiltInPeer]) -> anyhow::Result<ExitCode> {
         driver::run_one(&self.common, built_in, |contenders| plan(self, contenders))
     }
 }
@@ -134,7 +134,7 @@ pub(crate) fn plan(args: &DemultiplexingArgs, contenders: &[Contender]) -> Plan 
     let operations = args.operations.as_deref().unwrap_or(if quick { &OPERATIONS[..1] } else { &OPERATIONS });
     let iterations =
         args.iterations.as_deref().unwrap_or(if quick { &ITERATIONS_QUICK } else { &ITERATIONS });
-    let is_extra_peer = |name: &str| args.common.extra.iter().any(|peer| peer.name == name);
+    let is_extra_peer = |name: &str| args.common.extra_peers.iter().any(|peer| peer.name == name);
     let takes_part = |name: &str| {
         name == Strategy::Perfect.peer_name() || OTHER_PEERS.contains(&name) || is_extra_peer(name)
     };
@@ -144,11 +144,11 @@ pub(crate) fn plan(args: &DemultiplexingArgs, contenders: &[Contender]) -> Plan 
     for operations in operations.iter().copied() {
         if peers.iter().any(|one| !one.has_interface(operations)) {
             eprintln!(
-                "ttcp: {NAME}: zorb is left out with {operations} operations, which this build has not: \
-                 use cargo run --profile bench-lto --features thousand, which takes rustc minutes"
+                "ttcp: {NAME}: zorb is left out for {operations} operations, because this build has no such interface: \
+                 use cargo run --profile bench-lto --features thousand (rustc needs minutes)"
             );
         }
-        for (call, oneway) in CALLS {
+        for (call, oneway) in CALL_KINDS {
             for iterations in iterations {
                 let cell = cell(operations, call, *iterations);
                 for one in peers.iter().filter(|one| one.has_interface(operations)) {
@@ -157,7 +157,7 @@ pub(crate) fn plan(args: &DemultiplexingArgs, contenders: &[Contender]) -> Plan 
             }
         }
     }
-    // The counts of instructions hardly differ between rounds, so one round is enough.
+    // Counts of instructions hardly differ between rounds, so they are `checks`, which are made only once.
     Plan {
         experiment: &EXPERIMENT,
         links: Vec::new(),
@@ -174,12 +174,13 @@ fn cell(operations: u32, call: &str, iterations: u32) -> Cell {
         .with("iterations", u64::from(iterations))
 }
 
+/// A participant and, if it is zorb, its strategy.
 struct StrategyPeer {
     peer: Peer,
     strategy: Option<Strategy>,
 }
 
-/// Returns the participants: zorb once with each strategy, and the others.
+/// Returns the participants: zorb once with each selected strategy, and the others.
 fn peers(strategies: &[Strategy], contenders: &[&Contender]) -> Vec<StrategyPeer> {
     let mut peers = Vec::new();
     for contender in contenders {

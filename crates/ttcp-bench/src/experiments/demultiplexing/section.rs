@@ -1,20 +1,20 @@
-//! The section of the report.
+//! The report's section about demultiplexing.
 
-use super::super::store::{Cell, Data, Sample};
+use super::super::store::{Cell, Sample, StoredResults};
 use super::functions;
-use super::{CALLS, ITERATIONS, NAME, Strategy, cell};
+use super::{CALL_KINDS, ITERATIONS, NAME, Strategy, cell};
 use crate::figures::{
     Axis, Chart, Column, Scale, Section, Series, Table, format_figure, format_percent, published_table,
 };
-use crate::literature::Published;
+use crate::literature::PublishedTable;
 use crate::statistics::median;
 
 /// The strategy with which zorb's other strategies are compared.
 const BASELINE: Strategy = Strategy::Linear;
-/// Ratio of all calls, warm-up included, to the measured calls.
-const WITH_WARM_UP: f64 = 1.1;
+/// Ratio of all calls, including the warm-up, to the measured calls.
+const WARM_UP_RATIO: f64 = 1.1;
 
-pub(super) fn section(data: &Data) -> Section {
+pub(super) fn section(data: &StoredResults) -> Section {
     let samples = StrategySamples::of(data);
     let mut section = Section::new(NAME, "Demultiplexing: finding one of many operations");
     section.text(
@@ -52,25 +52,25 @@ pub(super) fn section(data: &Data) -> Section {
     }
     section.table(published_table(
         "gigabit97.setup",
-        "Published: the parameters of the runs; this experiment repeats those of demultiplexing",
+        "Published: the parameters of the runs; this experiment repeats the runs for demultiplexing",
     ));
     section
 }
 
 struct StrategySamples<'d> {
-    data: &'d Data,
+    data: &'d StoredResults,
     peers: Vec<&'d str>,
     operations: Vec<u32>,
     iterations: Vec<u32>,
 }
 
 impl<'d> StrategySamples<'d> {
-    fn of(data: &'d Data) -> StrategySamples<'d> {
+    fn of(data: &'d StoredResults) -> StrategySamples<'d> {
         let all = |setting: &str| {
             let mut all: Vec<u32> = data
                 .samples_of(NAME)
                 .filter_map(|sample| {
-                    (!functions::is_measured_here(&sample.cell))
+                    (!functions::is_measured_with_callgrind(&sample.cell))
                         .then_some(sample.cell.number(setting)?.try_into().ok()?)
                 })
                 .collect();
@@ -97,8 +97,8 @@ impl<'d> StrategySamples<'d> {
         selected.filter_map(|sample| Some((sample.round, of(sample)?))).collect()
     }
 
-    /// Returns by how many percent it is faster than the baseline: the median of the improvements within
-    /// rounds, because a round measures both shortly after each other.
+    /// Returns by how many percent a peer is faster than the baseline: the median of the improvements in each
+    /// round, because a round measures both peers within a short time.
     fn improvement(&self, peer: &str, cell: &Cell, of: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
         let baseline = self.by_round(BASELINE.peer_name(), cell, &of);
         let improvements = self.by_round(peer, cell, &of).into_iter().filter_map(|(round, time)| {
@@ -108,7 +108,8 @@ impl<'d> StrategySamples<'d> {
         median(&improvements.collect::<Vec<_>>())
     }
 
-    fn better(&self) -> impl Iterator<Item = Strategy> {
+    /// Returns the measured strategies other than the baseline.
+    fn compared(&self) -> impl Iterator<Item = Strategy> {
         let measured =
             |strategy: &Strategy| *strategy != BASELINE && self.peers.contains(&strategy.peer_name());
         Strategy::ALL.into_iter().filter(measured)
@@ -116,7 +117,7 @@ impl<'d> StrategySamples<'d> {
 }
 
 fn server_ms(sample: &Sample) -> Option<f64> {
-    Some(sample.processor()?.server / WITH_WARM_UP * 1e3)
+    Some(sample.processor()?.server / WARM_UP_RATIO * 1e3)
 }
 
 fn strategy_of_peer(peer: &str) -> &str {
@@ -136,7 +137,7 @@ fn add_chart(samples: &StrategySamples<'_>, section: &mut Section, call: &str, i
         Series::measured(*peer, samples.iterations.iter().filter_map(point).collect())
     };
     let mut series: Vec<Series> = samples.peers.iter().map(line).collect();
-    if let Some(table) = Published::of(id).filter(|_| operations == 100) {
+    if let Some(table) = PublishedTable::of(id).filter(|_| operations == 100) {
         series.extend(table.rows.iter().map(|row| {
             let points = ITERATIONS.iter().filter_map(|iterations| {
                 Some((f64::from(*iterations), table.number(row, &format!("iterations_{iterations}_s"))?))
@@ -147,20 +148,20 @@ fn add_chart(samples: &StrategySamples<'_>, section: &mut Section, call: &str, i
     }
     section.chart(Chart {
         caption: format!("{call} calls of the last of {operations} operations, and the published times."),
-        x: Axis::new("iterations of 100 calls", Scale::Decades),
-        y: Axis::new("seconds at the client", Scale::Decades),
+        x: Axis::new("iterations of 100 calls", Scale::PowersOfTen),
+        y: Axis::new("seconds at the client", Scale::PowersOfTen),
         series,
     });
 }
 
-/// Returns the client's times, as in the published tables 7 and 9, which follow in separate columns.
+/// Returns the client's times, as in the published tables 7 and 9, whose times are in additional columns.
 fn client_times(
     samples: &StrategySamples<'_>,
     operations: u32,
     call: &str,
     published: Option<&str>,
 ) -> Table {
-    let is_oneway = CALLS.contains(&(call, true));
+    let is_oneway = CALL_KINDS.contains(&(call, true));
     let mut columns = vec![Column::words("version"), Column::words("strategy")];
     for iterations in &samples.iterations {
         columns.push(Column::figures(format!("{iterations} iterations, s")));
@@ -182,8 +183,8 @@ fn client_times(
     let rows =
         samples.peers.iter().map(row).filter(|row| row.iter().skip(2).any(|cell| cell != "-")).collect();
     let caption = format!(
-        "Time of the client for {call} calls of the last of {operations} operations: medians of the rounds. The time per call is that of \
-         the most iterations."
+        "Time of the client for {call} calls of the last of {operations} operations: medians of the rounds. The time per call is from \
+         the measurement with the most iterations."
     );
     with_published(Table { caption, columns, rows }, published, "version", "s")
 }
@@ -216,13 +217,15 @@ fn improvement_table(
         BASELINE.peer_name()
     );
     let rows =
-        samples.better().map(row).filter(|row: &Vec<String>| row.iter().skip(2).any(|cell| cell != "-"));
+        samples.compared().map(row).filter(|row: &Vec<String>| row.iter().skip(2).any(|cell| cell != "-"));
     with_published(Table { caption, columns, rows: rows.collect() }, published, "version", "pct")
 }
 
-/// Appends the rows of a published table in separate columns.
+/// Appends the rows of a published table, in additional columns.
 fn with_published(mut table: Table, id: Option<&str>, name: &str, unit: &str) -> Table {
-    let Some(published) = id.and_then(Published::of).filter(|_| !table.rows.is_empty()) else { return table };
+    let Some(published) = id.and_then(PublishedTable::of).filter(|_| !table.rows.is_empty()) else {
+        return table;
+    };
     let measured = table.columns.len();
     let unit_shown = if unit == "pct" { "%" } else { unit };
     table.columns.extend(
@@ -249,7 +252,7 @@ fn add_server_times(samples: &StrategySamples<'_>, section: &mut Section) {
          but other parts of it vary by more than they do.",
     );
     for operations in &samples.operations {
-        for (call, _) in CALLS {
+        for (call, _) in CALL_KINDS {
             let mut columns = vec![Column::words("version")];
             for iterations in &samples.iterations {
                 columns.push(Column::figures(format!("{iterations} iterations, ms")));
@@ -265,7 +268,7 @@ fn add_server_times(samples: &StrategySamples<'_>, section: &mut Section) {
                 let most = samples.iterations.last().copied().unwrap_or_default();
                 let cell = cell(*operations, call, most);
                 let calls = f64::from(most) * f64::from(crate::work::CALLS_PER_ITERATION);
-                let gain = (samples.better().any(|strategy| strategy.peer_name() == *peer))
+                let gain = (samples.compared().any(|strategy| strategy.peer_name() == *peer))
                     .then(|| samples.improvement(peer, &cell, server_ms))
                     .flatten();
                 let mut row = vec![(*peer).to_owned()];

@@ -13,7 +13,7 @@ use super::driver;
 use super::plan::{ClientOutput, Experiment, Figures, Plan, Step, line_figures};
 use super::store::Cell;
 use crate::harness::CommonArgs;
-use crate::harness::{BuiltIn, Peer};
+use crate::harness::{BuiltInPeer, Peer};
 use crate::ladder;
 use crate::ladder::case::{Case, Kind as Element, Order};
 use crate::ladder::measurement::Side;
@@ -39,10 +39,11 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     section: section::section,
 };
 
-const SIZE: u64 = 128 << 10;
+/// Size of the sequences that are marshalled.
+const SEQUENCE_BYTES: u64 = 128 << 10;
 /// The other ORBs whose clients can marshal without a connection.
 const OTHER_ORBS: [&str; 1] = ["omniorb"];
-/// The value of `figure` in cells for the size of machine code.
+/// The value of the setting `figure` in cells for the size of machine code.
 const CODE: &str = "code";
 
 /// Options of `ttcp ladder`.
@@ -64,13 +65,13 @@ pub struct LadderArgs {
 
 impl LadderArgs {
     /// Runs the experiment and prints its section.
-    pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
+    pub fn run(&self, built_in: &[BuiltInPeer]) -> anyhow::Result<ExitCode> {
         driver::run_one(&self.common, built_in, |contenders| plan(self, contenders))
     }
 }
 
-/// Returns the measurements of a round. A single process without a server performs each of them. All steps
-/// belong to the peer zorb; the copy belongs to raw.
+/// Returns the measurements, each of which a single process without a server performs. If steps are not
+/// selected explicitly, the peer zorb stands for all steps, and the peer raw for the copy of the bytes.
 pub(crate) fn plan(args: &LadderArgs, contenders: &[Contender]) -> Plan {
     let quick = args.common.quick;
     let types = args.types.as_deref().unwrap_or(if quick {
@@ -78,7 +79,7 @@ pub(crate) fn plan(args: &LadderArgs, contenders: &[Contender]) -> Plan {
     } else {
         &Element::ALL
     });
-    let total = args.total.unwrap_or(if quick { SIZE } else { 64 << 20 }).to_string();
+    let total = args.total.unwrap_or(if quick { SEQUENCE_BYTES } else { 64 << 20 }).to_string();
     let takes_part = |name: &str| contenders.iter().any(|one| one.peer.name == name);
     let is_selected = |step: &ladder::Step| match (&args.steps, step) {
         (Some(steps), step) => steps.contains(step),
@@ -103,7 +104,7 @@ pub(crate) fn plan(args: &LadderArgs, contenders: &[Contender]) -> Plan {
                 let words = [word(element), word(&side), word(&order)];
                 let [element, side, order] = &words;
                 let cell = cell(element, side, order);
-                let size = SIZE.to_string();
+                let size = SEQUENCE_BYTES.to_string();
                 let settings = ["--type", element, "--side", side, "--order", order];
                 let words = [&["marshal"][..], &settings, &["--size", &size, "--total", &total]].concat();
                 let of_step = |step: &ladder::Step| client_only(&cell, &peer(*step), &words[1..]);
@@ -143,7 +144,7 @@ fn figures(output: &ClientOutput<'_>) -> Result<Figures, String> {
         let elements = figures.get("elements").copied().unwrap_or(1.0);
         let mut all = 0.0;
         for (routine, calls) in calls {
-            let calls = calls.as_f64().ok_or("its calls are not numbers")?;
+            let calls = calls.as_f64().ok_or("the counts of calls are not numbers")?;
             all += calls;
             figures.insert(format!("calls_{routine}"), calls / elements);
         }
@@ -157,11 +158,11 @@ fn check_digest(line: &Value, digest: &str) -> Result<(), String> {
     let kind = Element::from_str(word("type"), false)?;
     let order = Order::from_str(word("order"), false)?;
     let size = line.get("size").and_then(Value::as_u64).and_then(|size| usize::try_from(size).ok());
-    let own = Case::new(kind, order, size.ok_or("it has no size")?).digest();
+    let own = Case::new(kind, order, size.ok_or("the result has no size")?).digest();
     if digest == format!("{own:016x}") {
         Ok(())
     } else {
-        Err("its octets differ from those of stubs".to_owned())
+        Err("the encoded bytes differ from those of zorb's stubs".to_owned())
     }
 }
 
@@ -170,11 +171,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn octets_of_other_orbs_are_compared() {
+    fn encoded_bytes_of_other_orbs_are_compared() {
         let line = serde_json::json!({ "type": "binstruct", "order": "foreign", "size": 131_072 });
         assert_eq!(check_digest(&line, "c6e339c3f3833d35"), Ok(()), "as omniORB 4.2 writes them");
         let error = check_digest(&line, "c6e339c3f3833d36").unwrap_err();
-        assert_eq!(error, "its octets differ from those of stubs");
+        assert_eq!(error, "the encoded bytes differ from those of zorb's stubs");
         assert!(check_digest(&serde_json::json!({ "type": "any", "order": "native" }), "").is_err());
     }
 }

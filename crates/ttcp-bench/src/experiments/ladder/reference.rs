@@ -1,4 +1,4 @@
-//! Published tables, some of them with computed values of zorb.
+//! Published tables. Some have an additional column with the values of zorb.
 
 use giop_codec::giop::MessageType;
 use zorb::__private::v1::{CdrEncode, Encoder};
@@ -6,7 +6,7 @@ use zorb::wire::{ByteOrder, Version};
 use zorb::{Char, TcKind};
 
 use crate::figures::{Column, Section, Table, published_table};
-use crate::literature::Published;
+use crate::literature::PublishedTable;
 
 #[allow(missing_docs, dead_code, reason = "generated")]
 mod idl {
@@ -26,7 +26,7 @@ pub(super) fn add_published(section: &mut Section) {
         "Alignment of basic types",
         "alignment_bytes",
         "in zorb, bytes",
-        |table, row| table.text(row, "type").and_then(alignment).map(|octets| octets.to_string()),
+        |table, row| table.text(row, "type").and_then(alignment).map(|bytes| bytes.to_string()),
     ));
     section.table(with_own_values(
         "iiop98.giop",
@@ -49,9 +49,9 @@ fn with_own_values(
     caption: &str,
     column: &str,
     title: &str,
-    own_value: impl Fn(&Published, &[&'static str]) -> Option<String>,
+    own_value: impl Fn(&PublishedTable, &[&'static str]) -> Option<String>,
 ) -> Table {
-    let (Some(published), mut table) = (Published::of(id), published_table(id, caption)) else {
+    let (Some(published), mut table) = (PublishedTable::of(id), published_table(id, caption)) else {
         return Table::default();
     };
     let Some(index) = published.column(column).map(|index| index + 1) else { return table };
@@ -63,6 +63,7 @@ fn with_own_values(
     table
 }
 
+/// Returns the alignment, in bytes, with which zorb encodes an IDL type.
 fn alignment(idl: &str) -> Option<usize> {
     match idl {
         "char" => alignment_of(&Char(b'x')),
@@ -80,9 +81,9 @@ fn alignment(idl: &str) -> Option<usize> {
 }
 
 fn alignment_of(value: &impl CdrEncode) -> Option<usize> {
-    let encoded_bytes = |octets_before: usize| {
+    let encoded_bytes = |bytes_before: usize| {
         let mut encoder = Encoder::new(ByteOrder::NATIVE, Version::V1_0);
-        (0..octets_before).for_each(|_| encoder.put_u8(0));
+        (0..bytes_before).for_each(|_| encoder.put_u8(0));
         value.encode(&mut encoder).ok()?;
         Some(encoder.into_bytes().len())
     };

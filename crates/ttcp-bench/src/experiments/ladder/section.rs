@@ -1,7 +1,7 @@
-//! The section of the report.
+//! The report's section about the ladder.
 
-use super::{CODE, NAME, SIZE, cell, reference, word};
-use crate::experiments::store::{Cell, Data, Sample};
+use super::{CODE, NAME, SEQUENCE_BYTES, cell, reference, word};
+use crate::experiments::store::{Cell, Sample, StoredResults};
 use crate::figures::{
     Axis, Chart, Column, Scale, Section, Series, Table, format_bytes, format_figure, published_table,
 };
@@ -9,22 +9,22 @@ use crate::ladder::Step;
 use crate::ladder::base::Routine;
 use crate::ladder::case::{Kind, Order};
 use crate::ladder::measurement::Side;
-use crate::literature::Published;
+use crate::literature::PublishedTable;
 use crate::statistics::median;
 
-pub(super) fn section(data: &Data) -> Section {
+pub(super) fn section(data: &StoredResults) -> Section {
     let samples = LadderSamples::of(data);
     let mut section =
         Section::new(NAME, "The optimisation ladder: from an interpreter of type codes to stubs");
     section.text(format!(
-        "Sequences of {} are marshalled within one process: the sender writes the octets of values in memory, the receiver makes values \
-         from octets and frees them. Step 0 has the control flow of the first IIOP engine. Each further step adds one published change. \
+        "Sequences of {} are marshalled within one process: the sender encodes values into memory, and the receiver decodes them \
+         and frees the decoded values. Step 0 has the control flow of the first IIOP engine. Each further step adds one published change. \
          Step 6 is zorb's engine for types that are known at run time; step 7 is its stubs. All have the same compiler and flags. \
-         Before each measurement the octets are compared with those of the stubs, and all elements in memory with the expected ones. \
+         Before each measurement, the encoded bytes are compared with those of the stubs, and all decoded elements with the expected ones. \
          Native is the byte order of this machine; the published runs were between two machines of the same order. In native order, \
-         steps 6 and 7 borrow the numbers and copy nothing, so their figures are the cost of a reference. raw is one copy of the octets. \
-         omniORB's stubs write the same octets to a stream in memory and read them from it.",
-        format_bytes(SIZE)
+         steps 6 and 7 borrow the numbers and copy nothing, so their figures are the cost of a reference. raw is one copy of the bytes. \
+         omniORB's stubs write the same bytes to a stream in memory and read them from it.",
+        format_bytes(SEQUENCE_BYTES)
     ));
     for side in Side::ALL {
         for order in Order::ALL {
@@ -41,14 +41,14 @@ pub(super) fn section(data: &Data) -> Section {
 }
 
 struct LadderSamples<'d> {
-    data: &'d Data,
+    data: &'d StoredResults,
     steps: Vec<Step>,
     others: Vec<&'d str>,
     kinds: Vec<Kind>,
 }
 
 impl<'d> LadderSamples<'d> {
-    fn of(data: &'d Data) -> LadderSamples<'d> {
+    fn of(data: &'d StoredResults) -> LadderSamples<'d> {
         let peers = data.peers(NAME);
         let steps = [Step::Raw].into_iter().chain(Step::ALL);
         let has =
@@ -74,7 +74,7 @@ impl<'d> LadderSamples<'d> {
         median(&self.data.figures(NAME, peer, &cell, name))
     }
 
-    /// Returns the speed-up of a step over the original: the median of the ratios within the rounds.
+    /// Returns the speed-up of a step over the original: the median of the ratios in each round.
     fn factor(&self, step: Step, kind: Kind, side: Side, order: Order) -> Option<f64> {
         let cell = cell(&word(&kind), &word(&side), &word(&order));
         let rates = |step: Step| -> Vec<(u32, f64)> {
@@ -100,7 +100,7 @@ impl<'d> LadderSamples<'d> {
         section.chart(Chart {
             caption: format!("Marshalling by step, {side_word}, {order_word} byte order."),
             x: Axis::new("step", Scale::Linear),
-            y: Axis::new("Mbit/s", Scale::Decades),
+            y: Axis::new("Mbit/s", Scale::PowersOfTen),
             series: self.kinds.iter().map(line).collect(),
         });
         let mut columns = vec![Column::words("step")];
@@ -121,7 +121,7 @@ impl<'d> LadderSamples<'d> {
     fn factors(&self, section: &mut Section) {
         let steps_to_measure: Vec<Step> =
             Step::ALL.into_iter().skip(1).filter(|step| self.steps.contains(step)).collect();
-        let published = Published::of("iiop98.speedup");
+        let published = PublishedTable::of("iiop98.speedup");
         let mut columns = vec![Column::words("type"), Column::words("side"), Column::words("byte order")];
         columns.push(Column::published("after step 2 and at the end"));
         columns.extend(steps_to_measure.iter().map(|step| Column::figures(step.title())));
@@ -134,8 +134,8 @@ impl<'d> LadderSamples<'d> {
             for side in Side::ALL {
                 for order in Order::ALL {
                     let mut row = vec![kind.name().to_owned(), word(&side), word(&order)];
-                    // The published figure is the throughput of receivers that throttled their senders, all
-                    // of one byte order.
+                    // The published figure is the throughput of receivers that throttled their senders. All
+                    // machines had the same byte order.
                     let is_published = side == Side::Receiver && order == Order::Native;
                     row.push(factor.filter(|_| is_published).unwrap_or("-").to_owned());
                     row.extend(
@@ -172,7 +172,7 @@ impl<'d> LadderSamples<'d> {
             Column::figures("functions"),
             Column::published("memory footprint, bytes"),
         ];
-        let footprint = Published::of("iiop98.text")
+        let footprint = PublishedTable::of("iiop98.text")
             .and_then(|table| table.number(table.row(&[("quantity", "memory footprint")])?, "value"));
         let row = |step: &Step| {
             let footprint = footprint.filter(|_| *step == Step::Original);
@@ -198,7 +198,7 @@ impl<'d> LadderSamples<'d> {
             .filter(|step| !matches!(step, Step::Raw | Step::Program | Step::Compiled))
             .collect();
         let published = |id: &str, kind: Kind, routine: &str| {
-            let table = Published::of(id).filter(|_| side == Side::Receiver)?;
+            let table = PublishedTable::of(id).filter(|_| side == Side::Receiver)?;
             let keys = [("data_type", kind.name()), ("function", routine)];
             table.text(table.row(&keys)?, "calls_per_element")
         };

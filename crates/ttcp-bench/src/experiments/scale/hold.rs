@@ -1,7 +1,6 @@
-//! `ttcp hold`: runs a client while many other connections to its server are open, and measures the resources
-//! of the server.
+//! `ttcp hold`: runs a client while many other connections are open, and measures the server's resources.
 //!
-//! It replaces the client of a peer, so it is started and ended like any client.
+//! It replaces the client program of a peer, so it is started and stopped like any client.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -21,75 +20,76 @@ use crate::reference::{Address, Object};
 use crate::report;
 use crate::system;
 
-const TIMEOUT: Duration = Duration::from_secs(30);
+const SOCKET_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Options of `ttcp hold`.
 #[derive(Debug, Clone, Args)]
 pub struct HoldArgs {
-    /// Connections to open and keep, each with a call
+    /// Number of connections to hold open, with two calls over each
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     pub connections: u32,
-    /// Server process whose memory is measured
+    /// Id of the server process, whose memory is measured
     #[arg(long, value_name = "PID")]
-    pub server: u32,
-    /// Address of the server, from its READY line
-    #[arg(long, value_name = "HOST:PORT|PATH|corbaloc:...")]
-    pub ready: String,
-    /// Common options.
+    pub server_pid: u32,
+    /// Address of the server, or path of a file with its IOR
+    #[arg(long, value_name = "HOST:PORT|PATH")]
+    pub server_address: String,
+    /// The option to exit with the parent process.
     #[command(flatten)]
     pub parent_watch: ParentWatchArgs,
-    /// Client and its arguments; the findings are added to its result
+    /// Client and its arguments; the measured figures are added to its JSON line
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub client: Vec<String>,
 }
 
-/// Opens the connections, runs the client, and calls over each connection once more. Prints the client's
-/// result with the findings.
+/// Opens the connections with a call over each, runs the client, and calls over each connection once more.
+/// Prints the client's JSON line with the measured figures added.
 pub fn hold(args: &HoldArgs) -> anyhow::Result<ExitCode> {
     args.parent_watch.start()?;
     system::raise_open_file_limit();
-    let mut found = BTreeMap::new();
-    let memory = || system::memory_bytes(args.server);
-    found.insert("memory_bytes", memory()? as f64);
+    let mut figures = BTreeMap::new();
+    let memory = || system::memory_bytes(args.server_pid);
+    figures.insert("memory_bytes", memory()? as f64);
     let mut held = Vec::new();
     if args.connections > 0 {
-        let service = Server::of(&args.ready)?;
+        let server = Server::of(&args.server_address)?;
         let start = Instant::now();
-        held.push(service.open(0)?);
+        held.push(server.open(0)?);
         // The first connection triggers one-time initialization in a server.
-        found.insert("first_memory_bytes", memory()? as f64);
+        figures.insert("first_memory_bytes", memory()? as f64);
         let first = start.elapsed();
         for number in 1..args.connections {
-            held.push(service.open(number)?);
+            held.push(server.open(number)?);
         }
-        found.insert("open_secs", start.elapsed().as_secs_f64());
-        found.insert("first_secs", first.as_secs_f64());
-        found.insert("all_memory_bytes", memory()? as f64);
-        found.insert("threads", system::thread_count(args.server)? as f64);
-        let mut line = client(&args.client)?;
+        figures.insert("open_secs", start.elapsed().as_secs_f64());
+        figures.insert("first_secs", first.as_secs_f64());
+        figures.insert("all_memory_bytes", memory()? as f64);
+        figures.insert("threads", system::thread_count(args.server_pid)? as f64);
+        let mut line = run_client(&args.client)?;
         let start = Instant::now();
         for (number, stream) in held.iter().enumerate() {
-            // The number differs from the previous one, so that a stale reply is detected.
+            // The number differs from the one that `open` sent, so that a repeated reply is detected.
             let number = u64::MAX - number as u64;
-            service.echo(stream, number).context("over an idle connection")?;
+            server.echo(stream, number).context("a call over an idle connection failed")?;
         }
-        found.insert("turn_us", start.elapsed().as_secs_f64() * 1e6 / held.len() as f64);
-        print_line(&mut line, found)?;
+        figures.insert("turn_us", start.elapsed().as_secs_f64() * 1e6 / held.len() as f64);
+        print_with_figures(&mut line, figures)?;
     } else {
-        print_line(&mut client(&args.client)?, found)?;
+        print_with_figures(&mut run_client(&args.client)?, figures)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_line(line: &mut Value, found: BTreeMap<&str, f64>) -> anyhow::Result<()> {
+fn print_with_figures(line: &mut Value, figures: BTreeMap<&str, f64>) -> anyhow::Result<()> {
     line.as_object_mut()
-        .context("the client's line is not an object")?
-        .insert("beside".into(), serde_json::to_value(found)?);
+        .context("the client's last line is not a JSON object")?
+        .insert("beside".into(), serde_json::to_value(figures)?);
     Ok(report::print_line(line)?)
 }
 
-fn client(words: &[String]) -> anyhow::Result<Value> {
-    let (program, arguments) = words.split_first().context("no client")?;
+/// Runs the client, and returns its last line.
+fn run_client(words: &[String]) -> anyhow::Result<Value> {
+    let (program, arguments) = words.split_first().context("no client is given")?;
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("cannot start the client ({program})"))?;
@@ -106,29 +106,32 @@ fn client(words: &[String]) -> anyhow::Result<Value> {
 
 pub(super) struct Server {
     address: SocketAddr,
+    /// The key of the object to call; `None` for a server of plain sockets.
     key: Option<ObjectKey>,
 }
 
 impl Server {
-    pub(super) fn of(ready: &str) -> anyhow::Result<Server> {
-        if let Ok(address) = ready.parse() {
+    /// Returns the server with an address of the form HOST:PORT, or with the reference in an IOR file.
+    pub(super) fn of(text: &str) -> anyhow::Result<Server> {
+        if let Ok(address) = text.parse() {
             return Ok(Server { address, key: None });
         }
-        let Ok(address) = ready.parse::<Address>();
-        let Address::File(path) = &address else { bail!("{ready} is not HOST:PORT or an IOR file") };
+        let Ok(address) = text.parse::<Address>();
+        let Address::File(path) = &address else { bail!("{text} is neither HOST:PORT nor an IOR file") };
         let ior: Ior =
-            address.url(Object::Ttcp)?.parse().with_context(|| format!("in {}", path.display()))?;
-        let profile = ior.iiop_profile().context("the reference has no address")?;
+            address.url(Object::Ttcp)?.parse().with_context(|| format!("no IOR in {}", path.display()))?;
+        let profile = ior.iiop_profile().context("the reference has no TCP address")?;
         let mut addresses = (profile.host.as_str(), profile.port).to_socket_addrs()?;
         let address = addresses.next().with_context(|| format!("{} has no address", profile.host))?;
         Ok(Server { address, key: Some(profile.object_key) })
     }
 
+    /// Opens a connection, and makes a call over it whose argument and reply is `number`.
     pub(super) fn open(&self, number: u32) -> anyhow::Result<TcpStream> {
-        let opened = TcpStream::connect_timeout(&self.address, TIMEOUT).and_then(|stream| {
+        let opened = TcpStream::connect_timeout(&self.address, SOCKET_TIMEOUT).and_then(|stream| {
             stream.set_nodelay(true)?;
-            stream.set_read_timeout(Some(TIMEOUT))?;
-            stream.set_write_timeout(Some(TIMEOUT))?;
+            stream.set_read_timeout(Some(SOCKET_TIMEOUT))?;
+            stream.set_write_timeout(Some(SOCKET_TIMEOUT))?;
             Ok(stream)
         });
         let stream = opened.map_err(|error| match error.kind() {
@@ -143,20 +146,20 @@ impl Server {
         let stream = stream
             .map_err(anyhow::Error::msg)
             .with_context(|| format!("cannot open connection {} to {}", number + 1, self.address))?;
-        self.echo(&stream, u64::from(number)).with_context(|| format!("over connection {}", number + 1))?;
+        self.echo(&stream, u64::from(number)).with_context(|| format!("connection {} failed", number + 1))?;
         Ok(stream)
     }
 
     fn echo(&self, mut stream: &TcpStream, number: u64) -> anyhow::Result<()> {
-        let octets = number.to_be_bytes();
+        let bytes = number.to_be_bytes();
         let reply = match &self.key {
             Some(key) => {
-                stream.write_all(&giop::request(key.as_slice(), giop::ECHO, &octets))?;
+                stream.write_all(&giop::request(key.as_slice(), giop::ECHO, &bytes))?;
                 giop::echo_reply(stream)?
             }
-            None => raw::echo(stream, &octets)?,
+            None => raw::echo(stream, &bytes)?,
         };
-        ensure!(reply == octets, "the reply differs from the request");
+        ensure!(reply == bytes, "the reply differs from the request");
         Ok(())
     }
 }

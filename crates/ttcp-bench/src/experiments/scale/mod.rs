@@ -12,8 +12,7 @@ use super::contenders::Contender;
 use super::driver;
 use super::plan::{ClientOutput, Experiment, FigureFn, Figures, Plan, Step, line_figure, line_figures};
 use super::store::Cell;
-use crate::harness::CommonArgs;
-use crate::harness::{BuiltIn, Peer};
+use crate::harness::{BuiltInPeer, CommonArgs, Peer};
 use crate::system;
 
 pub use crowd::{CrowdArgs, crowd};
@@ -24,19 +23,19 @@ const NAME: &str = "scale";
 pub(crate) const EXPERIMENT: Experiment =
     Experiment { name: NAME, published_ids: &[], section: section::section };
 
-const OBJECTS: [u32; 7] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000];
-const OBJECTS_QUICK: [u32; 2] = [1, 1_000];
-const CONNECTIONS: [u32; 5] = [1, 10, 100, 1_000, 10_000];
-const CONNECTIONS_QUICK: [u32; 2] = [1, 40];
-const CLIENTS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
-const CLIENTS_QUICK: [u32; 2] = [1, 4];
-const CROWD: [u32; 3] = [10, 100, 1_000];
-const CROWD_QUICK: [u32; 1] = [40];
+const OBJECT_COUNTS: [u32; 7] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000];
+const OBJECT_COUNTS_QUICK: [u32; 2] = [1, 1_000];
+const CONNECTION_COUNTS: [u32; 5] = [1, 10, 100, 1_000, 10_000];
+const CONNECTION_COUNTS_QUICK: [u32; 2] = [1, 40];
+const CLIENT_COUNTS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+const CLIENT_COUNTS_QUICK: [u32; 2] = [1, 4];
+const CROWD_COUNTS: [u32; 3] = [10, 100, 1_000];
+const CROWD_COUNTS_QUICK: [u32; 1] = [40];
 
 /// Maximum number of open files of a process besides its connections.
 const MAX_OTHER_FILES: u64 = 100;
 
-/// A server configuration: the peer, the name in the results, and the options of the server.
+/// A peer with server options: the name of the peer, the name in the results, and the options.
 type Variant = (&'static str, &'static str, &'static [&'static str]);
 
 const OBJECT_VARIANTS: &[Variant] = &[
@@ -49,7 +48,7 @@ const OBJECT_VARIANTS: &[Variant] = &[
     ("jacorb", "jacorb-default-servant", &["--serving", "default"]),
 ];
 
-/// The participants of the part with many connections, besides those of `--peer`.
+/// The participants of the parts `connections` and `crowd`, besides the peers of `--peer`.
 const CONNECTION_VARIANTS: &[Variant] = &[
     ("raw", "raw", &[]),
     ("c", "c", &[]),
@@ -69,12 +68,12 @@ const CLIENT_VARIANTS: &[Variant] = &[
     ("jacorb", "jacorb", &[]),
 ];
 
-/// A part of the experiment: what is increased.
+/// A part of the experiment, named after what it increases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Part {
     /// Objects of a server
     Objects,
-    /// Connections to a server, only one of them in use
+    /// Connections to a server, all but one of them idle
     Connections,
     /// Clients that call at the same time
     Clients,
@@ -128,30 +127,30 @@ pub struct ScaleArgs {
     /// Clients that connect at the same moment (default: 10, 100, 1000)
     #[arg(long, value_delimiter = ',', value_name = "COUNTS", value_parser = clap::value_parser!(u32).range(1..=50_000))]
     pub crowd: Option<Vec<u32>>,
-    /// Calls per measurement (default: 20000, and 50000 of all clients together)
+    /// Calls per measurement (default: 20000 with many objects or connections, 50000 by all clients together)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub n: Option<u32>,
 }
 
 impl ScaleArgs {
     /// Runs the experiment and prints its section.
-    pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
+    pub fn run(&self, built_in: &[BuiltInPeer]) -> anyhow::Result<ExitCode> {
         driver::run_one(&self.common, built_in, |contenders| plan(self, contenders))
     }
 
     fn counts(&self, part: Part) -> &[u32] {
         let quick = self.common.quick;
         let (requested, full, few): (_, &[u32], &[u32]) = match part {
-            Part::Objects => (&self.objects, &OBJECTS, &OBJECTS_QUICK),
-            Part::Connections => (&self.connections, &CONNECTIONS, &CONNECTIONS_QUICK),
-            Part::Clients => (&self.clients, &CLIENTS, &CLIENTS_QUICK),
-            Part::Crowd => (&self.crowd, &CROWD, &CROWD_QUICK),
+            Part::Objects => (&self.objects, &OBJECT_COUNTS, &OBJECT_COUNTS_QUICK),
+            Part::Connections => (&self.connections, &CONNECTION_COUNTS, &CONNECTION_COUNTS_QUICK),
+            Part::Clients => (&self.clients, &CLIENT_COUNTS, &CLIENT_COUNTS_QUICK),
+            Part::Crowd => (&self.crowd, &CROWD_COUNTS, &CROWD_COUNTS_QUICK),
         };
         requested.as_deref().unwrap_or(if quick { few } else { full })
     }
 }
 
-/// Returns the measurements of a round. Those that exceed the limit of open files are omitted with a message.
+/// Returns the measurements of a round. Omits those that need too many open files, and prints a message.
 pub(crate) fn plan(args: &ScaleArgs, contenders: &[Contender]) -> Plan {
     let max_files = system::raise_open_file_limit();
     let mut steps = Vec::new();
@@ -163,7 +162,7 @@ pub(crate) fn plan(args: &ScaleArgs, contenders: &[Contender]) -> Plan {
         for count in args.counts(part) {
             if part != Part::Objects && u64::from(*count) + MAX_OTHER_FILES > max_files {
                 eprintln!(
-                    "ttcp: LEFT OUT: scale, {}: a process may open {max_files} files (ulimit -Hn)",
+                    "ttcp: LEFT OUT: scale, {}: a process may open only {max_files} files; raise the hard limit (ulimit -Hn)",
                     part.cell(*count).name()
                 );
                 continue;
@@ -171,20 +170,20 @@ pub(crate) fn plan(args: &ScaleArgs, contenders: &[Contender]) -> Plan {
             steps.extend(participants.iter().map(|(peer, server)| step(args, part, *count, peer, server)));
         }
     }
-    // The measurements themselves compare contents.
+    // There are no checks, because the measurements themselves compare the contents of replies.
     Plan { experiment: &EXPERIMENT, links: Vec::new(), rounds: 3, checks: Vec::new(), steps }
 }
 
 fn participants(args: &ScaleArgs, part: Part, contenders: &[Contender]) -> Vec<(Peer, Vec<String>)> {
     let mut participants = Vec::new();
-    for (of, name, server) in part.variants() {
-        let Some(contender) = contenders.iter().find(|one| one.peer.name == *of) else { continue };
+    for (peer_name, name, server) in part.variants() {
+        let Some(contender) = contenders.iter().find(|one| one.peer.name == *peer_name) else { continue };
         let peer = Peer { name: (*name).to_owned(), ..contender.peer.clone() };
         participants.push((peer, server.iter().map(|word| (*word).to_owned()).collect()));
     }
-    // A peer of the user can be called, but may not support many objects or clients.
+    // A peer of `--peer` supports calls, but possibly not the tests with many objects or many clients.
     if matches!(part, Part::Connections | Part::Crowd) {
-        participants.extend(args.common.extra.iter().map(|peer| (peer.clone(), Vec::new())));
+        participants.extend(args.common.extra_peers.iter().map(|peer| (peer.clone(), Vec::new())));
     }
     participants
 }
@@ -216,18 +215,19 @@ fn step(args: &ScaleArgs, part: Part, count: u32, peer: &Peer, server: &[String]
     Step { cell: part.cell(count), peer, server, client, figures, perform: Step::run_once }
 }
 
-/// Returns a command line of this program. The command receives the server's process id and READY line.
+/// Returns a command line of this program. The placeholders `{pid}` and `{ready}` are replaced with the
+/// server's process id and the address from its READY line.
 fn server_watching_command(command: &str, more: &[&str]) -> Vec<String> {
     let program = std::env::current_exe()
         .map_or_else(|_| "ttcp".to_owned(), |path| path.to_string_lossy().into_owned());
-    let words = [&program, command, "--lifeline", "--server", "{pid}", "--ready", "{ready}"];
+    let words = [&program, command, "--lifeline", "--server-pid", "{pid}", "--server-address", "{ready}"];
     words.iter().chain(more).map(|word| (*word).to_owned()).collect()
 }
 
 /// Returns the command line of a client that runs while `connections` other connections are open.
 fn hold_command(connections: u32, client: Vec<String>) -> Vec<String> {
     let mut command = server_watching_command("hold", &["--connections", &connections.to_string(), "--"]);
-    // `{args}` marks the place of the test's arguments within the client's words.
+    // `{args}` marks the place of the test's arguments in the client's command. By default, they are last.
     let has_placeholder = client.iter().any(|word| word == "{args}");
     command.extend(client);
     if !has_placeholder {
@@ -236,28 +236,28 @@ fn hold_command(connections: u32, client: Vec<String>) -> Vec<String> {
     command
 }
 
-/// Returns the client's latencies and the figures `names` of its line.
+/// Returns the latencies and the figures `names` from the client's line.
 fn latency_and(output: &ClientOutput<'_>, names: &[&str]) -> Result<Figures, String> {
     line_figures(output.line, &[&["p50_us", "p99_us", "mean_us", "max_us"], names].concat())
 }
 
-/// Returns the client's latencies and the figures `names` of the findings of [`hold`].
-fn latency_and_findings(output: &ClientOutput<'_>, names: &[&str]) -> Result<Figures, String> {
+/// Returns the latencies from the client's line, and the figures `names` that [`hold`] added to this line.
+fn latency_and_added(output: &ClientOutput<'_>, names: &[&str]) -> Result<Figures, String> {
     let mut figures = latency_and(output, &[])?;
-    let found = output.line.get("beside").ok_or("it has no figures of the server")?;
-    figures.extend(line_figures(found, names)?);
+    let added = output.line.get("beside").ok_or("it has no figures of the server")?;
+    figures.extend(line_figures(added, names)?);
     Ok(figures)
 }
 
 fn figures_of_objects(output: &ClientOutput<'_>) -> Result<Figures, String> {
     line_figure(output.line, "objects")?;
-    latency_and_findings(output, &["memory_bytes"])
+    latency_and_added(output, &["memory_bytes"])
 }
 
 fn figures_of_connections(output: &ClientOutput<'_>) -> Result<Figures, String> {
-    let held = output.line.get("beside").is_some_and(|found| found.get("turn_us").is_some());
+    let has_held = output.line.get("beside").is_some_and(|added| added.get("turn_us").is_some());
     let names = ["memory_bytes", "first_memory_bytes", "all_memory_bytes", "threads", "open_secs", "turn_us"];
-    latency_and_findings(output, if held { &names } else { &names[..1] })
+    latency_and_added(output, if has_held { &names } else { &names[..1] })
 }
 
 fn figures_of_clients(output: &ClientOutput<'_>) -> Result<Figures, String> {
@@ -277,8 +277,8 @@ mod tests {
     fn plan_of(line: &str) -> Plan {
         let args: ScaleArgs = parse_options(line.split(' ')).unwrap();
         let built_in = [
-            BuiltIn::new("raw", "raw-server", "raw-client {args} --port {port}"),
-            BuiltIn::new("zorb", "server", "client {args} --ior {ready}"),
+            BuiltInPeer::new("raw", "raw-server", "raw-client {args} --port {port}"),
+            BuiltInPeer::new("zorb", "server", "client {args} --ior {ready}"),
         ];
         plan(&args, &contenders::contenders(&args.common, &built_in).unwrap())
     }
@@ -311,13 +311,13 @@ mod tests {
                 "a crowd 9:  | ",
             ]
         );
-        let client = |place: usize| plan.steps[place].peer.client[1..].join(" ");
-        let held = "hold --lifeline --server {pid} --ready {ready} --connections";
+        let client = |index: usize| plan.steps[index].peer.client[1..].join(" ");
+        let held = "hold --lifeline --server-pid {pid} --server-address {ready} --connections";
         assert!(
             client(0).starts_with(&format!("{held} 0 -- ")) && client(0).ends_with("{args} --ior {ready}")
         );
         assert_eq!(client(5), format!("{held} 2 -- c {{args}}"));
-        assert_eq!(client(10), "crowd --lifeline --server {pid} --ready {ready} --clients 9");
+        assert_eq!(client(10), "crowd --lifeline --server-pid {pid} --server-address {ready} --clients 9");
     }
 
     #[test]

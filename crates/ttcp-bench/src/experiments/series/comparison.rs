@@ -1,17 +1,17 @@
-//! Comparison of the measured series with the published ones.
+//! Comparison of the measured series of messages with the published ones.
 
 use super::SOCKET_PEERS;
 use super::section::{FIGURES, mode_title};
 use super::summary::SettingSummary;
 use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, format_figure, published_table};
-use crate::literature::Published;
+use crate::literature::PublishedTable;
 use crate::work::{CallMode, MessageKind};
 
 const TREND_TABLES: [&str; 6] =
     ["rtorb00.t1", "rtorb00.t2", "rtorb00.t3", "rtorb00.t4", "rtorb00.t5", "rtorb00.t6"];
 const REFIT_TABLE: &str = "rtorb00.refit";
 
-/// Returns the table of trend lines: each kind compared with sockets, and the published lines.
+/// Returns the table of trend lines: the measured ones, compared with sockets, and the published ones.
 pub(super) fn trends(summary: &SettingSummary<'_>, mode: CallMode) -> Table {
     let mut columns = vec![Column::words("system"), Column::words("type")];
     columns.extend(
@@ -20,18 +20,17 @@ pub(super) fn trends(summary: &SettingSummary<'_>, mode: CallMode) -> Table {
             "b, us",
             "r²",
             "largest residual, us",
-            "a / that of sockets",
-            "b - that of sockets, us",
+            "a / a of sockets",
+            "b - b of sockets, us",
             "a of medians, ns/byte",
             "b of medians, us",
         ]
         .map(Column::figures),
     );
-    columns.extend(
-        ["a, ns/byte", "b, us", "a / that of sockets", "b - that of sockets, us"].map(Column::published),
-    );
-    let none = |columns| std::iter::repeat_n("-".to_owned(), columns);
-    // A ratio to a line without a slope is meaningless.
+    columns
+        .extend(["a, ns/byte", "b, us", "a / a of sockets", "b - b of sockets, us"].map(Column::published));
+    let empty_cells = |count| std::iter::repeat_n("-".to_owned(), count);
+    // The ratio to a line that does not rise is meaningless.
     let ratio = |own: f64, sockets: f64| (sockets > 0.0).then(|| own / sockets);
     let sockets = summary.trend(SOCKET_PEERS[0], MessageKind::Octets, mode, "mean_us");
     let mut rows: Vec<Vec<String>> = Vec::new();
@@ -46,24 +45,24 @@ pub(super) fn trends(summary: &SettingSummary<'_>, mode: CallMode) -> Table {
                 format_figure(line.map(|line| line.slope * 1e3)),
                 format_figure(line.map(|line| line.intercept)),
                 line.map_or_else(|| "-".into(), |line| format!("{:.4}", line.r_squared)),
-                format_figure(line.map(|line| line.residual)),
+                format_figure(line.map(|line| line.max_residual)),
                 format_figure(compared.and_then(|(own, sockets)| ratio(own.slope, sockets.slope))),
                 format_figure(compared.map(|(own, sockets)| own.intercept - sockets.intercept)),
                 format_figure(of_medians.map(|line| line.slope * 1e3)),
                 format_figure(of_medians.map(|line| line.intercept)),
             ];
             let names = [(*peer).to_owned(), kind.to_string()];
-            rows.push(names.into_iter().chain(figures).chain(none(4)).collect());
+            rows.push(names.into_iter().chain(figures).chain(empty_cells(4)).collect());
         }
     }
-    if let Some(refit) = Published::of(REFIT_TABLE) {
-        let short = if mode == CallMode::Call { "CR" } else { "OW" };
+    if let Some(refit) = PublishedTable::of(REFIT_TABLE) {
+        let mode_code = if mode == CallMode::Call { "CR" } else { "OW" };
         let line = |row: &[&'static str]| {
             let number = |name| refit.number(row, name).map(|milliseconds| milliseconds * 1e3);
             Some((number("refit_slope_ms_per_byte")? * 1e3, number("refit_intercept_ms")?))
         };
-        let sockets = refit.row(&[("mode", short), ("middleware", "Socket")]).and_then(line);
-        for row in refit.rows.iter().filter(|row| refit.text(row, "mode") == Some(short)) {
+        let sockets = refit.row(&[("mode", mode_code), ("middleware", "Socket")]).and_then(line);
+        for row in refit.rows.iter().filter(|row| refit.text(row, "mode") == Some(mode_code)) {
             let name = |column| refit.text(row, column).unwrap_or("-").to_owned();
             let own = line(row);
             let compared = own.zip(sockets);
@@ -74,12 +73,12 @@ pub(super) fn trends(summary: &SettingSummary<'_>, mode: CallMode) -> Table {
                 format_figure(compared.map(|((_, b), (_, base))| b - base)),
             ];
             let names = [name("middleware"), name("data_type")];
-            rows.push(names.into_iter().chain(none(8)).chain(figures).collect());
+            rows.push(names.into_iter().chain(empty_cells(8)).chain(figures).collect());
         }
     }
     let caption = format!(
-        "{}: least-squares lines y = a x + b through the mean times of all sizes, and through the medians, which a single slow message \
-         does not affect. The sockets are those of {}. Published: lines through the published series of ORBs and machines of 1999.",
+        "{}: least-squares lines, time = a · size + b, through the mean times and through the medians, which a single slow message does \
+         not affect. The sockets are those of {}. Published: lines through the published series of ORBs and machines of 1999.",
         mode_title(mode),
         SOCKET_PEERS[0]
     );
@@ -88,20 +87,20 @@ pub(super) fn trends(summary: &SettingSummary<'_>, mode: CallMode) -> Table {
 
 pub(super) fn add_published(section: &mut Section) {
     section.text(
-        "The published series were measured in 1999 with frames of 70 ms, client and server on one host with LynxOS on PowerPC. They \
-         have separate charts with the same axes, because their times are far above the measured ones. The source does not state \
-         what the anys contained. It was not an any per record, since the constant part of their lines is only twice that of the \
-         records. The published one-way lines (tables 4 to 6) repeat those of call-and-return, so the lines above are fitted again \
-         to the published series. Two means of TAO's records with padding are raised by one slow operation each, which the source \
-         omits from its other figures.",
+        "The published series were measured in 1999 with frames of 70 ms, and with client and server on one host with LynxOS on PowerPC. \
+         They have separate charts with the same axes, because their times are far above the times of this run. The source does not \
+         state what the anys contained. They did not contain an any for each record, because the constant part of the lines of anys is \
+         only twice that of the lines of records. The published one-way lines (tables 4 to 6) repeat the lines of call-and-return, so \
+         the lines above are fitted again to the published series. Two means of TAO's records with padding are raised by one slow \
+         operation each, which the source omits from its other figures.",
     );
     for figure in &FIGURES {
         section.chart(chart(figure.id, figure.title));
         section.table(published_table(figure.id, &format!("Published: {}", figure.title)));
     }
     for id in TREND_TABLES {
-        let measures = Published::of(id).map_or("", |table| table.measures);
-        let title = measures.strip_prefix("published straight line").unwrap_or(measures);
+        let subject = PublishedTable::of(id).map_or("", |table| table.subject);
+        let title = subject.strip_prefix("published straight line").unwrap_or(subject);
         section.table(published_table(id, &format!("Published: straight line{title}")));
     }
     section
@@ -119,7 +118,7 @@ fn chart(id: &str, title: &str) -> Chart {
         y: Axis::new("milliseconds", Scale::Linear),
         series: Vec::new(),
     };
-    let Some(table) = Published::of(id) else { return chart };
+    let Some(table) = PublishedTable::of(id) else { return chart };
     chart.caption = format!("Published: {title} ({}).", table.source());
     for column in table.columns.iter().filter(|column| column.ends_with("_ms")) {
         chart.series.push(Series::published(system_name(column), table.points("message_size_bytes", column)));
@@ -127,7 +126,7 @@ fn chart(id: &str, title: &str) -> Chart {
     chart
 }
 
-/// Returns the name of a column's system, e.g. `ORBexpress NA Record` for `orbexpress_cr_na_record_ms`.
+/// Returns the name of a column's system: `ORBexpress NA Record` for `orbexpress_cr_na_record_ms`.
 fn system_name(column: &str) -> String {
     let word = |word: &str| match word {
         "cr" | "ow" | "ms" => None,

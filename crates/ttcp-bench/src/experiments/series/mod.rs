@@ -1,5 +1,5 @@
-//! Series of messages of every kind and size, as calls and one-way: one message in each time frame, each
-//! recorded individually.
+//! The experiment `ttcp series`: series of messages of every kind and size, as calls and one-way. One message
+//! is sent in each time frame, and the time of each message is recorded.
 
 mod comparison;
 mod section;
@@ -15,9 +15,8 @@ use super::contenders::Contender;
 use super::driver;
 use super::plan::{ClientOutput, Figures, Plan, Step, line_figure};
 use super::store::Cell;
-use crate::harness::CommonArgs;
-use crate::harness::{BuiltIn, Peer};
-use crate::literature::Published;
+use crate::harness::{BuiltInPeer, CommonArgs, Peer};
+use crate::literature::PublishedTable;
 use crate::priority::{NICE_STEP, PrioritiseArgs, Priority, REAL_TIME_PRIORITIES};
 use crate::statistics::{Summary, outliers};
 use crate::work::{CallMode, MAX_MESSAGES, MessageKind};
@@ -48,15 +47,15 @@ pub(crate) const EXPERIMENT: super::plan::Experiment = super::plan::Experiment {
     section: section::section,
 };
 
-/// Peers that send bytes, whatever the kind. The first one is the baseline.
+/// Peers that send plain bytes over sockets. The first one is the baseline.
 const SOCKET_PEERS: [&str; 2] = ["raw", "c"];
-/// Peers that send typed values. Other configurations of zorb are not measured.
+/// Peers that send typed values, besides the peers of `--peer`. Further configurations of zorb are left out.
 const ORB_PEERS: [&str; 3] = ["zorb", "omniorb", "jacorb"];
-const MESSAGES: u32 = 50;
-const MESSAGES_QUICK: u32 = 10;
-/// Length of a time frame, as in the published series.
+const MESSAGE_COUNT: u32 = 50;
+const MESSAGE_COUNT_QUICK: u32 = 10;
+/// The default length of a time frame, which is the same as in the published series.
 const FRAME_MS: u32 = 70;
-/// Length of a time frame in a run of all experiments.
+/// The length of a time frame in a run of all experiments.
 const FRAME_MS_IN_FULL_RUN: u32 = 10;
 const FRAME_MS_QUICK: u32 = 1;
 
@@ -66,8 +65,8 @@ pub struct SeriesArgs {
     /// Options of every experiment.
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Kinds of messages; sockets also send plain bytes (default: short, long, float, double, record,
-    /// na-record, any)
+    /// Kinds of messages that ORBs send; sockets send plain bytes (default: short, long, float, double,
+    /// record, na-record, any)
     #[arg(long, value_enum, value_delimiter = ',', value_name = "KINDS")]
     pub kinds: Option<Vec<MessageKind>>,
     /// Numbers of 32-byte units in a message (default: 4, and multiples of 75 up to 750)
@@ -76,8 +75,8 @@ pub struct SeriesArgs {
     /// Number of messages of each kind and size (default: 50)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=i64::from(MAX_MESSAGES)))]
     pub n: Option<u32>,
-    /// Milliseconds from the start of one message to the start of the next; a multiple if a message takes
-    /// longer (default: 70)
+    /// Milliseconds from the start of one message to the start of the next; after a message that takes
+    /// longer, the next one starts at the next multiple of this time (default: 70)
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub frame: Option<u32>,
     /// How the client gets a higher priority than the server
@@ -92,21 +91,20 @@ impl SeriesArgs {
     /// Runs the experiment, and prints its section.
     ///
     /// # Errors
-    /// A series would exceed the timeout of a client; the experiment cannot start, or its results cannot be
-    /// written.
-    pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
+    /// A series would exceed a client's timeout, the experiment cannot start, or results cannot be written.
+    pub fn run(&self, built_in: &[BuiltInPeer]) -> anyhow::Result<ExitCode> {
         let (frame, messages) = (u64::from(self.frame()), u64::from(self.messages()));
         let secs = frame * messages / 1000;
         ensure!(
             secs < self.common.timeout,
-            "{messages} frames of {frame} ms take {secs} s, more than --timeout {}",
+            "{messages} frames of {frame} ms take {secs} s; --timeout must be longer (it is {} s)",
             self.common.timeout
         );
         let contenders = super::contenders::contenders(&self.common, built_in)?;
         driver::run(&self.common, &[plan(self, &contenders)?])
     }
 
-    pub(crate) fn of(common: CommonArgs) -> SeriesArgs {
+    pub(crate) fn in_full_run(common: CommonArgs) -> SeriesArgs {
         let frame = (!common.quick).then_some(FRAME_MS_IN_FULL_RUN);
         SeriesArgs {
             common,
@@ -124,7 +122,7 @@ impl SeriesArgs {
     }
 
     fn messages(&self) -> u32 {
-        self.n.unwrap_or(if self.common.quick { MESSAGES_QUICK } else { MESSAGES })
+        self.n.unwrap_or(if self.common.quick { MESSAGE_COUNT_QUICK } else { MESSAGE_COUNT })
     }
 
     fn units(&self) -> Vec<u32> {
@@ -138,18 +136,17 @@ impl SeriesArgs {
 }
 
 fn published_units() -> Vec<u32> {
-    let table = Published::of("rtorb00.f1");
+    let table = PublishedTable::of("rtorb00.f1");
     let sizes = table.iter().flat_map(|table| table.points("message_size_bytes", "message_size_bytes"));
     sizes.map(|(size, _)| (size as u32).saturating_sub(16) / 32).collect()
 }
 
-/// Returns the measurements of a round. They are ordered by size, so that sockets and ORBs are measured close
-/// to each other for each size.
+/// Returns the measurements of a round by size, so that all peers are measured close together for each size.
 pub(crate) fn plan(args: &SeriesArgs, contenders: &[Contender]) -> anyhow::Result<Plan> {
     let priority = args.priority.or_next_best();
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let program = program.to_string_lossy();
-    let is_extra_peer = |name: &str| args.common.extra.iter().any(|peer| peer.name == name);
+    let is_extra_peer = |name: &str| args.common.extra_peers.iter().any(|peer| peer.name == name);
     let takes_part = |name: &str, kind| match kind {
         MessageKind::Octets => SOCKET_PEERS.contains(&name),
         _ => ORB_PEERS.contains(&name) || is_extra_peer(name),
@@ -157,7 +154,7 @@ pub(crate) fn plan(args: &SeriesArgs, contenders: &[Contender]) -> anyhow::Resul
     let is_known = |name: &str| SOCKET_PEERS.contains(&name) || ORB_PEERS.contains(&name) || name == "none";
     for name in args.common.peers.iter().flatten().filter(|name| !is_known(name)) {
         let (sockets, orbs) = (SOCKET_PEERS.join(", "), ORB_PEERS.join(", "));
-        eprintln!("ttcp: {NAME} does not measure {name}, only: {sockets}, {orbs}, and those of --peer");
+        eprintln!("ttcp: {NAME} does not measure {name}, only {sockets}, {orbs} and the peers of --peer");
     }
     let mut kinds = vec![MessageKind::Octets];
     kinds.extend(
@@ -191,13 +188,13 @@ pub(crate) fn plan(args: &SeriesArgs, contenders: &[Contender]) -> anyhow::Resul
             }
         }
     }
-    // No checks: each series compares contents itself.
+    // There are no checks, because each series compares contents itself.
     Ok(Plan { experiment: &EXPERIMENT, links: Vec::new(), rounds: 1, checks: Vec::new(), steps })
 }
 
-/// Returns the peer with a higher priority of the client than of the server. With `load`, a process occupies
-/// a core at the lowest priority while the server runs.
-fn with_priorities(peer: &Peer, program: &str, priority: Priority, load: bool) -> Peer {
+/// Returns the peer with commands that give the client a higher priority than the server, in the way of
+/// `priority`. If `has_load` is set, a process occupies a core at the lowest priority while the server runs.
+fn with_priorities(peer: &Peer, program: &str, priority: Priority, has_load: bool) -> Peer {
     let [mut server, client] = match priority {
         Priority::None => [Vec::new(), Vec::new()],
         Priority::Nice => [vec!["--nice".to_owned(), NICE_STEP.to_string()], Vec::new()],
@@ -206,7 +203,7 @@ fn with_priorities(peer: &Peer, program: &str, priority: Priority, load: bool) -
             [server, client]
         }
     };
-    if load {
+    if has_load {
         server.push("--load".to_owned());
     }
     Peer {
@@ -216,7 +213,7 @@ fn with_priorities(peer: &Peer, program: &str, priority: Priority, load: bool) -
     }
 }
 
-/// Returns a list of times in the client's line, microseconds.
+/// Returns the list of times `name` in the client's line, converted from nanoseconds to microseconds.
 fn times(line: &Value, name: &str) -> Result<Vec<f64>, String> {
     let list = line.get(name).and_then(Value::as_array).ok_or_else(|| format!("it has no {name}"))?;
     let time = |time: &Value| time.as_u64().map(|nanos| nanos as f64 / 1e3);

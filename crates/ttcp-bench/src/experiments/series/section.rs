@@ -1,86 +1,64 @@
-//! The section of the report: figures like those of the literature, tables, trend lines, outliers.
+//! The section of the report on `ttcp series`: charts like the published ones, tables, trend lines, outliers.
 
 use super::comparison;
-use super::summary::{Outlier, SettingSummary, size};
+use super::summary::{Outlier, SettingSummary, message_bytes};
 use super::{FRAME_MS, NAME, SOCKET_PEERS};
-use crate::experiments::store::Data;
+use crate::experiments::store::StoredResults;
 use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, format_figure};
 use crate::work::CallMode::{self, Call, Oneway};
 use crate::work::MessageKind;
-/// The kinds of messages in the charts: those of most published figures.
+
+/// The kinds of messages in the charts. Most published figures show the same kinds.
 const CHART_KINDS: [MessageKind; 4] =
     [MessageKind::Float, MessageKind::Record, MessageKind::NaRecord, MessageKind::Any];
 const MAX_LISTED_OUTLIERS: usize = 40;
 
-/// The peer whose times are far above those of the others: its virtual machine interprets at first.
+/// The slowest peer by far. Its virtual machine interprets the code before it compiles it.
 const SLOW_PEER: &str = "jacorb";
 
-/// A published figure: its id, its title, and whether it includes the slowest series.
+/// A published figure, and how to draw the same figure of the measured series.
 pub(super) struct PublishedFigure {
     pub(super) id: &'static str,
     pub(super) title: &'static str,
     mode: CallMode,
-    figure: &'static str,
+    value_name: &'static str,
+    /// Whether the figure includes the slowest series: all series of anys, and all series of [`SLOW_PEER`].
     includes_slow: bool,
 }
 
 pub(super) const FIGURES: [PublishedFigure; 9] = [
-    figure("rtorb00.f1", "Time of a call-and-return operation, mean", Call, "mean_us", true),
-    figure(
-        "rtorb00.f3",
-        "Time of a call-and-return operation, mean, selected series",
-        Call,
-        "mean_us",
-        false,
-    ),
-    figure(
-        "rtorb00.f4",
-        "Time of a call-and-return operation, standard deviation",
-        Call,
-        "deviation_us",
-        true,
-    ),
-    figure("rtorb00.f6", "Time of a one-way operation, mean", Oneway, "mean_us", true),
-    figure("rtorb00.f8", "Time of a one-way operation, mean, selected series", Oneway, "mean_us", false),
-    figure("rtorb00.f10", "From client to server in call-and-return, mean", Call, "latency_us", true),
-    figure("rtorb00.f11", "From client to server one-way, mean", Oneway, "latency_us", true),
-    figure(
-        "rtorb00.f13",
-        "From client to server in call-and-return, standard deviation",
-        Call,
-        "latency_deviation_us",
-        true,
-    ),
-    figure(
-        "rtorb00.f14",
-        "From client to server one-way, standard deviation",
-        Oneway,
-        "latency_deviation_us",
-        true,
-    ),
+    figure("rtorb00.f1", "Time of call-and-return, mean", Call, "mean_us", true),
+    figure("rtorb00.f3", "Time of call-and-return, mean, selected series", Call, "mean_us", false),
+    figure("rtorb00.f4", "Time of call-and-return, standard deviation", Call, "deviation_us", true),
+    figure("rtorb00.f6", "Time of a one-way call, mean", Oneway, "mean_us", true),
+    figure("rtorb00.f8", "Time of a one-way call, mean, selected series", Oneway, "mean_us", false),
+    figure("rtorb00.f10", "Client to server, call-and-return, mean", Call, "latency_us", true),
+    figure("rtorb00.f11", "Client to server, one-way, mean", Oneway, "latency_us", true),
+    figure("rtorb00.f13", "Client to server, call-and-return, deviation", Call, "latency_deviation_us", true),
+    figure("rtorb00.f14", "Client to server, one-way, deviation", Oneway, "latency_deviation_us", true),
 ];
 
 const fn figure(
     id: &'static str,
     title: &'static str,
     mode: CallMode,
-    figure: &'static str,
+    value_name: &'static str,
     includes_slow: bool,
 ) -> PublishedFigure {
-    PublishedFigure { id, title, mode, figure, includes_slow }
+    PublishedFigure { id, title, mode, value_name, includes_slow }
 }
 
-pub(super) fn section(data: &Data) -> Section {
+pub(super) fn section(data: &StoredResults) -> Section {
     let mut section = Section::new(NAME, "Series: messages of every type and size, one per frame");
     section.text(
         "A message has 16 bytes and a number of units of 32 bytes. It is a sequence of short, long, float or double, of a record \
          without padding, or of a record with padding (11 of 32 bytes). An any contains the sequence of records without padding; \
-         it is built and taken apart for each message. Sockets send octets for every type. One message is sent at the beginning of \
-         each frame. If it takes longer than a frame, the next one is sent at the next multiple of the frame. Call-and-return: the \
+         it is created and decoded for each message. Sockets send plain bytes instead of each type. One message is sent at the beginning \
+         of each frame. If it takes longer than a frame, the next one is sent at the next multiple of the frame. Call-and-return: the \
          time from the call to its reply of 8 bytes. One-way: the time until the call returns. From client to server: the time \
          from the beginning of the call until the servant has the elements, by the monotonic clock that both processes share. \
-         Three messages before the counted ones are compared byte by byte, and all messages arrived. There is no other warm-up: \
-         the first messages find cold caches, and JacORB's virtual machine interprets.",
+         Three messages before the counted ones are compared byte by byte, and all messages arrived. There is no other warm-up. \
+         Therefore the first messages find cold caches, and JacORB's virtual machine still interprets.",
     );
     let all = SettingSummary::all(data);
     for summary in &all {
@@ -92,16 +70,16 @@ pub(super) fn section(data: &Data) -> Section {
 
 fn add_setting(summary: &SettingSummary<'_>, section: &mut Section) {
     let priority = match summary.setting.priority {
-        "nice" => "the server's nice value is 5 above the client's",
+        "nice" => "the nice value of the server is 5 higher than that of the client",
         "fifo" => "client and server have the real-time priorities 20 and 10 (SCHED_FIFO)",
         _ => "client and server have the same priority",
     };
     let frame = match summary.setting.frame_ms {
-        frame if frame == u64::from(FRAME_MS) => format!("Frames of {frame} ms, as published"),
-        frame => format!("Frames of {frame} ms (published, and the default of ttcp series: {FRAME_MS} ms)"),
+        frame if frame == u64::from(FRAME_MS) => format!("Frames of {frame} ms, as in the published series"),
+        frame => format!("Frames of {frame} ms instead of the {FRAME_MS} ms of the published series"),
     };
     let load = match summary.setting.load {
-        "load" => "a process loads a core at the lowest priority",
+        "load" => "an additional process occupies a core at the lowest priority",
         _ => "no additional load",
     };
     section.text(format!("{frame}; {load}; {priority}."));
@@ -121,7 +99,7 @@ fn add_setting(summary: &SettingSummary<'_>, section: &mut Section) {
 
 fn chart(summary: &SettingSummary<'_>, figure: &PublishedFigure) -> Chart {
     let milliseconds = |peer: &str, kind| {
-        let points = summary.points(peer, kind, figure.mode, figure.figure);
+        let points = summary.points(peer, kind, figure.mode, figure.value_name);
         points.into_iter().map(|(size, micros)| (size, micros / 1e3)).collect::<Vec<_>>()
     };
     let mut series = Vec::new();
@@ -157,7 +135,7 @@ fn kind_table(summary: &SettingSummary<'_>, mode: CallMode, kind: MessageKind) -
         columns.push(Column::figures("to the server, us"));
     }
     let row = |units: &u64| {
-        let mut row = vec![size(*units).to_string()];
+        let mut row = vec![message_bytes(*units).to_string()];
         for peer in &summary.peers {
             let figure = |name: &str| summary.figure(peer, kind, mode, *units, name);
             let pairs = [
@@ -173,7 +151,7 @@ fn kind_table(summary: &SettingSummary<'_>, mode: CallMode, kind: MessageKind) -
         row
     };
     let caption = format!(
-        "{}, {kind}: mean and standard deviation of the time of a message, of all messages but the first, and from client to server.",
+        "{}, {kind}: mean and standard deviation of the times of all messages, of all except the first, and from client to server.",
         mode_title(mode)
     );
     Table { caption, columns, rows: summary.units.iter().map(row).collect() }
@@ -182,27 +160,27 @@ fn kind_table(summary: &SettingSummary<'_>, mode: CallMode, kind: MessageKind) -
 fn add_outliers(summary: &SettingSummary<'_>, section: &mut Section) {
     let mut columns = vec![Column::words("peer"), Column::words("mode")];
     columns.extend(["messages", "outliers", "first messages", "percent"].map(Column::figures));
-    let (mut rows, mut farthest) = (Vec::new(), Vec::new());
+    let (mut rows, mut outliers) = (Vec::new(), Vec::new());
     for peer in &summary.peers {
         for mode in [Call, Oneway] {
             let (messages, found) = summary.outliers(peer, mode);
-            let first = found.iter().filter(|outlier| outlier.number == 1).count();
+            let first = found.iter().filter(|outlier| outlier.message_number == 1).count();
             let percent = 100.0 * found.len() as f64 / messages.max(1) as f64;
             let counts = [messages, found.len(), first].map(|count| count.to_string());
             let names = [(*peer).to_owned(), mode_title(mode).to_owned()];
             rows.push(names.into_iter().chain(counts).chain([format_figure(Some(percent))]).collect());
-            farthest.extend(found);
+            outliers.extend(found);
         }
     }
     section.table(Table {
-        caption: "Outliers: messages whose time is more than three times the interquartile range outside of the quartiles of their kind \
-                  and size. The means and deviations above include them."
+        caption: "Outliers: messages whose time is above the upper quartile of their series, or below the lower one, by more than three \
+                  times the interquartile range. The means and deviations above include them."
             .into(),
         columns,
         rows,
     });
-    let ratio = |outlier: &Outlier<'_>| outlier.time_us / outlier.median_us;
-    farthest.sort_by(|a, b| ratio(b).total_cmp(&ratio(a)));
+    let ratio = |outlier: &Outlier<'_>| outlier.time_us / outlier.series_median_us;
+    outliers.sort_by(|a, b| ratio(b).total_cmp(&ratio(a)));
     let mut columns: Vec<Column> = ["peer", "mode", "kind"].map(Column::words).to_vec();
     columns.extend(
         ["message, bytes", "round", "number", "time, us", "median of its series, us"].map(Column::figures),
@@ -214,15 +192,15 @@ fn add_outliers(summary: &SettingSummary<'_>, section: &mut Section) {
             outlier.sample.peer.clone(),
             word("mode"),
             word("kind"),
-            cell.number("units").map_or_else(|| "-".into(), |units| size(units).to_string()),
+            cell.number("units").map_or_else(|| "-".into(), |units| message_bytes(units).to_string()),
             (outlier.sample.round + 1).to_string(),
-            outlier.number.to_string(),
+            outlier.message_number.to_string(),
             format_figure(Some(outlier.time_us)),
-            format_figure(Some(outlier.median_us)),
+            format_figure(Some(outlier.series_median_us)),
         ]
     };
-    let rows: Vec<Vec<String>> = farthest.iter().take(MAX_LISTED_OUTLIERS).map(row).collect();
-    let caption = format!("The {} largest of the {} outliers.", rows.len(), farthest.len());
+    let rows: Vec<Vec<String>> = outliers.iter().take(MAX_LISTED_OUTLIERS).map(row).collect();
+    let caption = format!("The {} largest of the {} outliers, by time / median.", rows.len(), outliers.len());
     section.table(Table { caption, columns, rows });
 }
 

@@ -1,11 +1,11 @@
-//! The samples of this experiment, grouped by setting.
+//! The samples of `ttcp series`, grouped by their time frame, load and priority.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use super::{NAME, SOCKET_PEERS, times};
-use crate::experiments::store::{Data, Outcome, Sample};
+use crate::experiments::store::{Outcome, Sample, StoredResults};
 use crate::statistics::{Line, median, outliers};
 use crate::work::{CallMode, MessageKind};
 
@@ -16,28 +16,30 @@ pub(super) struct Setting<'d> {
     pub(super) priority: &'d str,
 }
 
+/// The samples with one [`Setting`].
 pub(super) struct SettingSummary<'d> {
     pub(super) setting: Setting<'d>,
     pub(super) peers: Vec<&'d str>,
-    /// The kinds of messages, except the bytes of sockets.
+    /// The kinds of messages, except the plain bytes that sockets send.
     pub(super) kinds: Vec<MessageKind>,
     pub(super) units: Vec<u64>,
     samples: BTreeMap<SampleKey<'d>, Vec<&'d Sample>>,
 }
 
-/// The key of a sample: peer, kind, mode, units.
+/// The key of samples: peer, kind and mode of the messages, and number of units in a message.
 type SampleKey<'d> = (&'d str, &'d str, &'d str, u64);
 
-/// A message whose time differs much from those of other messages of the same kind and size.
+/// A message whose time differs much from the times of other messages of the same kind and size.
 pub(super) struct Outlier<'d> {
     pub(super) sample: &'d Sample,
-    pub(super) number: usize,
+    /// The number of the message in its series, from 1.
+    pub(super) message_number: usize,
     pub(super) time_us: f64,
-    pub(super) median_us: f64,
+    pub(super) series_median_us: f64,
 }
 
 impl<'d> SettingSummary<'d> {
-    pub(super) fn all(data: &'d Data) -> Vec<SettingSummary<'d>> {
+    pub(super) fn all(data: &'d StoredResults) -> Vec<SettingSummary<'d>> {
         let mut all: Vec<SettingSummary<'d>> = Vec::new();
         for sample in data.samples_of(NAME) {
             let (Some(setting), Some(key)) = (Setting::of(sample), sample_key(sample)) else { continue };
@@ -80,7 +82,7 @@ impl<'d> SettingSummary<'d> {
         self.samples.entry(key).or_default().push(sample);
     }
 
-    /// Returns the median of a figure over the rounds. Sockets have the same figure for each kind.
+    /// Returns the median of a figure over the rounds. Sockets send plain bytes for every `kind`.
     pub(super) fn figure(
         &self,
         peer: &str,
@@ -101,26 +103,27 @@ impl<'d> SettingSummary<'d> {
         mode: CallMode,
         name: &str,
     ) -> Vec<(f64, f64)> {
-        let point = |units: &u64| Some((size(*units) as f64, self.figure(peer, kind, mode, *units, name)?));
-        self.units.iter().filter_map(point).collect()
+        let figure = |units: &u64| self.figure(peer, kind, mode, *units, name);
+        self.units.iter().filter_map(|units| Some((message_bytes(*units) as f64, figure(units)?))).collect()
     }
 
-    /// Returns the regression line of a figure by the size of messages: microseconds by bytes.
+    /// Returns the regression line of a figure by the size of messages in bytes.
     pub(super) fn trend(&self, peer: &str, kind: MessageKind, mode: CallMode, name: &str) -> Option<Line> {
         Line::through(&self.points(peer, kind, mode, name))
     }
 
-    /// Returns how many messages a peer sent in that mode, and the outliers among them.
+    /// Returns how many messages a peer sent in a mode, and the outliers among them.
     pub(super) fn outliers(&self, peer: &str, mode: CallMode) -> (usize, Vec<Outlier<'d>>) {
         let (mut messages, mut found) = (0, Vec::new());
-        let is_selected = |name: &str, of: &str| name == peer && of == mode.name();
-        let selected = self.samples.iter().filter(|((name, _, of, _), _)| is_selected(name, of));
+        let is_selected = |key: &SampleKey<'_>| key.0 == peer && key.2 == mode.name();
+        let selected = self.samples.iter().filter(|(key, _)| is_selected(key));
         for sample in selected.flat_map(|(_, samples)| samples) {
             let Some(times) = line(sample).and_then(|line| times(line, "time_ns").ok()) else { continue };
             messages += times.len();
-            let Some(median_us) = median(&times) else { continue };
+            let Some(series_median_us) = median(&times) else { continue };
             let outlier = |index: usize| {
-                Some(Outlier { sample, number: index + 1, time_us: *times.get(index)?, median_us })
+                let time_us = *times.get(index)?;
+                Some(Outlier { sample, message_number: index + 1, time_us, series_median_us })
             };
             found.extend(outliers(&times).into_iter().filter_map(outlier));
         }
@@ -139,7 +142,8 @@ impl<'d> Setting<'d> {
     }
 }
 
-pub(super) fn size(units: u64) -> u64 {
+/// Returns the size of a message with a number of 32-byte units.
+pub(super) fn message_bytes(units: u64) -> u64 {
     16 + 32 * units
 }
 
@@ -151,7 +155,7 @@ fn line(sample: &Sample) -> Option<&Value> {
 }
 
 fn sample_key(sample: &Sample) -> Option<SampleKey<'_>> {
-    // Failures have keys, too, so that their cells are in the tables.
+    // Failed measurements have keys too, so that the tables have their cells.
     let cell = &sample.cell;
     Some((&sample.peer, cell.word("kind")?, cell.word("mode")?, cell.number("units")?))
 }

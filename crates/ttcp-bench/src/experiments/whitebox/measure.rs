@@ -1,4 +1,4 @@
-//! Profiles of one side of a flood.
+//! The profiling of one side of a flood, which is the sender or the receiver.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,27 +7,29 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::super::plan::line_figure;
-use super::super::plan::{Figures, Step};
+use super::super::plan::{Figures, Step, line_figure};
 use super::super::store::Outcome;
 use super::{Profilers, Side};
-use crate::harness::peers::{ClientRun, Failure, Site};
+use crate::harness::peers::{ClientRun, Failure, RunContext};
 use crate::profiler::Profile;
 use crate::profiler::callgrind::{Callgrind, Chain, Execution};
 use crate::profiler::groups::{ChainEnd, Group};
 use crate::work::Element;
 
-const FILE: &str = "whitebox.profile";
+const PROFILE_FILE: &str = "whitebox.profile";
+/// Time that a profiler has to write its results when the profiled program ends.
 const PROFILE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Functions with a smaller share are combined into [`REST`], except system calls.
+/// Functions with a smaller share are combined into [`REST`]. In profiles of perf, system calls are exempt.
 const MIN_SHARE: f64 = 0.0005;
 pub(super) const REST: &str = "(functions of less than 0.05 % each)";
-const SHORT_MESSAGES: u64 = 10;
+/// Number of messages in the short one of two runs under callgrind, without the warm-up.
+const SHORT_RUN_MESSAGES: u64 = 10;
 
-/// Maximum number of callers of a system call that are searched for its group.
+/// Number of functions at the start of a chain of calls in which its group is searched.
 const MAX_SEARCHED_CALLERS: usize = 8;
 
-/// A function in the results. The values refer to the `total` of the cell.
+/// The cost of a function in the results, in proportion to the setting `total` of the cell. `own` is in
+/// milliseconds (perf) or instructions (callgrind).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Function {
     pub(super) name: String,
@@ -35,18 +37,18 @@ pub(super) struct Function {
     pub(super) calls: f64,
 }
 
-/// Maximum number of floods until one yields a sample. The time span of a flood is derived from the time when
-/// its line was read. On a busy machine this may be too late for a short flood.
+/// Maximum number of floods until perf has taken a sample in one. The time span of a flood is derived from
+/// the time when the client's line is read. If a busy machine delays this, the span may miss a short flood.
 const MAX_ATTEMPTS: u32 = 5;
 
-/// Samples a side with perf: milliseconds on a processor during the measured part of the flood.
-pub(super) fn by_perf(step: &Step, site: &mut Site<'_>) -> Result<Outcome, Failure> {
+/// Profiles a side with perf. Costs are milliseconds on a processor during the measured part of the flood.
+pub(super) fn by_perf(step: &Step, context: &mut RunContext<'_>) -> Result<Outcome, Failure> {
     let failed = |reason: String| Failure::Profiler { reason };
     let perf = Profilers::get().perf.as_ref().map_err(|error| failed(error.clone()))?;
-    let file = site.dir.join(FILE);
+    let file = context.dir.join(PROFILE_FILE);
     let command_prefix = perf.command_prefix(&file.to_string_lossy());
     for _ in 0..MAX_ATTEMPTS {
-        let run = run_profiled(step, site, &command_prefix, &[])?;
+        let run = run_profiled(step, context, &command_prefix, &[])?;
         let bad_line = |reason: String| Failure::BadLine { reason, line: run.line.to_string() };
         let secs = line_figure(&run.line, "secs").map_err(bad_line)?;
         let flood = Duration::try_from_secs_f64(secs).unwrap_or_default();
@@ -55,46 +57,46 @@ pub(super) fn by_perf(step: &Step, site: &mut Site<'_>) -> Result<Outcome, Failu
         if samples == 0 {
             continue;
         }
-        let scale = cell_bytes(step, "total") / sent_bytes(step, requested_bytes(step));
+        let scale = cell_bytes(step, "total") / sent_bytes(step, total_option(step));
         let all: f64 = profile.values().map(|cost| cost.own).sum::<f64>() * scale;
         let figures = [("all_ms".to_owned(), all), ("samples".to_owned(), samples as f64)].into();
         return Ok(outcome(figures, run, functions(&profile, scale, true), None));
     }
-    Err(failed(format!("{MAX_ATTEMPTS} floods yielded no sample: they are too short (--sampled)")))
+    Err(failed(format!("perf took no sample in {MAX_ATTEMPTS} floods: send more bytes with --sampled")))
 }
 
 /// Executes a side under callgrind twice, with a few messages and with many. The difference is the cost of
-/// the messages, without start and end of the program.
-pub(super) fn by_callgrind(step: &Step, site: &mut Site<'_>) -> Result<Outcome, Failure> {
+/// the additional messages, without the start and the end of the program.
+pub(super) fn by_callgrind(step: &Step, context: &mut RunContext<'_>) -> Result<Outcome, Failure> {
     let failed = |reason: String| Failure::Profiler { reason };
     let callgrind = *Profilers::get().callgrind.as_ref().map_err(|error| failed(error.clone()))?;
-    let payload = payload(step);
-    let wanted = (cell_bytes(step, "total") / payload as f64).round().max(1.0) as u64;
-    let many = (SHORT_MESSAGES..)
-        .find(|many| messages(*many) >= messages(SHORT_MESSAGES) + wanted)
-        .unwrap_or(SHORT_MESSAGES + wanted);
+    let message_bytes = message_bytes(step);
+    let requested = (cell_bytes(step, "total") / message_bytes as f64).round().max(1.0) as u64;
+    let many = (SHORT_RUN_MESSAGES..)
+        .find(|many| with_warm_up(*many) >= with_warm_up(SHORT_RUN_MESSAGES) + requested)
+        .unwrap_or(SHORT_RUN_MESSAGES + requested);
     let mut execute = |messages: u64, chains| {
-        let file = site.dir.join(FILE);
+        let file = context.dir.join(PROFILE_FILE);
         let command_prefix = callgrind.command_prefix(&file.to_string_lossy(), chains);
-        let total = ["--total".to_owned(), (messages * payload).to_string()];
-        let run = run_profiled(step, site, &command_prefix, &total)?;
+        let total = ["--total".to_owned(), (messages * message_bytes).to_string()];
+        let run = run_profiled(step, context, &command_prefix, &total)?;
         let execution = read_and_remove(callgrind, &file).map_err(failed)?;
         Ok((run, execution))
     };
-    let (_, short) = execute(SHORT_MESSAGES, true)?;
+    let (_, short) = execute(SHORT_RUN_MESSAGES, true)?;
     let (run, long) = execute(many, false)?;
-    let additional = (messages(many) - messages(SHORT_MESSAGES)) as f64;
+    let additional = (with_warm_up(many) - with_warm_up(SHORT_RUN_MESSAGES)) as f64;
     let mut profile = long.profile;
     for (name, cost) in &mut profile {
         let before = short.profile.get(name).copied().unwrap_or_default();
         cost.own = (cost.own - before.own).max(0.0);
         cost.calls = (cost.calls - before.calls).max(0.0);
     }
-    let chain = match side(step) {
+    let chain = match profiled_side(step) {
         Side::Sender => chain_to_write(&short.chains),
         Side::Receiver => chain_to_servant(&short.chains),
     };
-    let scale = wanted as f64 / additional;
+    let scale = requested as f64 / additional;
     let all: f64 = profile.values().map(|cost| cost.own).sum::<f64>() * scale;
     let mut figures: Figures = [("all_instructions".to_owned(), all)].into();
     if let Some(chain) = &chain {
@@ -121,33 +123,32 @@ fn outcome(
 
 fn read_and_remove(callgrind: Callgrind, file: &Path) -> Result<Execution, String> {
     let execution = callgrind.read(file);
-    // If the next execution writes no results, these must not be taken for them.
+    // If the next execution wrote no results, these would be read again.
     let _ = std::fs::remove_file(file);
     execution
 }
 
-/// Runs server and client. The command of the profiled side is prefixed with `command_prefix`, and the client
-/// has additional `arguments`.
+/// Runs server and client, with `command_prefix` for the profiled side, and more `arguments` for the client.
 fn run_profiled(
     step: &Step,
-    site: &mut Site<'_>,
+    context: &mut RunContext<'_>,
     command_prefix: &[String],
     arguments: &[String],
 ) -> Result<ClientRun, Failure> {
-    let _ = std::fs::remove_file(site.dir.join(FILE));
+    let _ = std::fs::remove_file(context.dir.join(PROFILE_FILE));
     let mut peer = step.peer.clone();
-    match side(step) {
+    match profiled_side(step) {
         Side::Sender => drop(peer.client.splice(0..0, command_prefix.iter().cloned())),
         Side::Receiver => drop(peer.server.splice(0..0, command_prefix.iter().cloned())),
     }
     let client = step.client.iter().chain(arguments).cloned().collect();
-    site.children.set_grace_period(Some(PROFILE_TIMEOUT));
-    let run = peer.run_once(&step.server, client, site);
-    site.children.set_grace_period(None);
+    context.children.set_grace_period(Some(PROFILE_TIMEOUT));
+    let run = peer.run_once(&step.server, client, context);
+    context.children.set_grace_period(None);
     run
 }
 
-fn side(step: &Step) -> Side {
+fn profiled_side(step: &Step) -> Side {
     let is_of_cell = |side: &Side| step.cell.word("side") == Some(side.name());
     Side::ALL.into_iter().find(is_of_cell).unwrap_or(Side::Sender)
 }
@@ -156,29 +157,31 @@ fn cell_bytes(step: &Step, name: &str) -> f64 {
     step.cell.number(name).unwrap_or_default() as f64
 }
 
-fn payload(step: &Step) -> u64 {
+/// Returns the bytes of elements in one message.
+fn message_bytes(step: &Step) -> u64 {
     let size = step.cell.number("bytes").unwrap_or_default();
     let element = step.cell.word("type").and_then(|word| Element::from_str(word, true).ok());
     let each = element.map_or(1, Element::bytes);
     (size / each).max(1) * each
 }
 
-fn requested_bytes(step: &Step) -> u64 {
-    let place = step.client.iter().position(|word| word == "--total");
-    place.and_then(|place| step.client.get(place + 1)?.parse().ok()).unwrap_or_default()
+fn total_option(step: &Step) -> u64 {
+    let option = step.client.iter().position(|word| word == "--total");
+    option.and_then(|option| step.client.get(option + 1)?.parse().ok()).unwrap_or_default()
 }
 
-/// Returns the bytes that the client sends for `total`, which are whole messages.
+/// Returns the bytes that the client sends with `--total total`, which is a whole number of messages.
 fn sent_bytes(step: &Step, total: u64) -> f64 {
-    (total.div_ceil(payload(step)) * payload(step)) as f64
+    (total.div_ceil(message_bytes(step)) * message_bytes(step)) as f64
 }
 
-fn messages(flood: u64) -> u64 {
-    flood + flood.div_ceil(10)
+/// Returns the number of messages that a client sends for a flood of `messages`, including its warm-up.
+fn with_warm_up(messages: u64) -> u64 {
+    messages + messages.div_ceil(10)
 }
 
-/// Returns the functions with at least the minimum share, the most expensive first, and the sum of the
-/// others. If `keeps_called` is set, all functions with calls are listed, which are system calls.
+/// Returns the functions with more than the minimum share, the most expensive one first, and then the sum of
+/// the others. If `keeps_called` is set, also returns all functions whose calls are counted.
 fn functions(profile: &Profile, scale: f64, keeps_called: bool) -> Vec<Function> {
     let all: f64 = profile.values().map(|cost| cost.own).sum();
     let (mut kept, mut rest) = (Vec::new(), 0.0);
@@ -196,8 +199,8 @@ fn functions(profile: &Profile, scale: f64, keeps_called: bool) -> Vec<Function>
     kept
 }
 
-/// Returns the functions from the stub to the write, outermost first. It uses the frequent write that is
-/// nearest to the caller: later writes of other tasks only share the program's start with the caller.
+/// Returns the functions from the stub to the write, outermost first. Of the frequent writes, uses the one
+/// nearest to the caller, because writes of other tasks are called farther from it.
 fn chain_to_write(chains: &[Chain]) -> Option<Vec<String>> {
     let caller =
         |chain: &&Chain| chain.functions.iter().position(|function| ChainEnd::Caller.contains(function));
@@ -206,8 +209,8 @@ fn chain_to_write(chains: &[Chain]) -> Option<Vec<String>> {
     Some(write.functions.iter().take(caller).rev().cloned().collect())
 }
 
-/// Returns the functions from the return of a read to the servant, outermost first. They are in the servant's
-/// chain but not in that of the read. It uses the frequent read that is nearest to the servant.
+/// Returns the functions that are in the servant's chain but not in a read's chain, outermost first. They run
+/// between the read's return and the servant. Of the frequent reads, uses the one nearest to the servant.
 fn chain_to_servant(chains: &[Chain]) -> Option<Vec<String>> {
     let is_servant =
         |chain: &&Chain| chain.functions.first().is_some_and(|function| ChainEnd::Servant.contains(function));
@@ -223,15 +226,15 @@ fn chain_to_servant(chains: &[Chain]) -> Option<Vec<String>> {
     Some(servant.functions.iter().rev().skip(shared).cloned().collect())
 }
 
-/// Returns the chains of a group with frequent system calls, at least one for every two messages. The
-/// function of the group may be a caller of the one that makes the system call.
+/// Returns the chains of a group that make at least one system call for every two messages. The function that
+/// belongs to the group may be a caller of the function that makes the system call.
 fn frequent(chains: &[Chain], group: Group) -> impl Iterator<Item = &Chain> {
     let of_group = move |chain: &&Chain| {
         let mut groups =
             chain.functions.iter().take(MAX_SEARCHED_CALLERS).map(|function| Group::of(function));
         groups.find(|group| matches!(group, Group::Read | Group::Write)) == Some(group)
     };
-    chains.iter().filter(|chain| chain.system_calls >= messages(SHORT_MESSAGES) / 2).filter(of_group)
+    chains.iter().filter(|chain| chain.system_calls >= with_warm_up(SHORT_RUN_MESSAGES) / 2).filter(of_group)
 }
 
 #[cfg(test)]
@@ -270,9 +273,11 @@ mod tests {
 
     #[test]
     fn long_run_has_the_required_additional_messages() {
-        let many = (SHORT_MESSAGES..).find(|many| messages(*many) >= messages(SHORT_MESSAGES) + 512).unwrap();
+        let many = (SHORT_RUN_MESSAGES..)
+            .find(|many| with_warm_up(*many) >= with_warm_up(SHORT_RUN_MESSAGES) + 512)
+            .unwrap();
         assert_eq!(
-            messages(many) - messages(SHORT_MESSAGES),
+            with_warm_up(many) - with_warm_up(SHORT_RUN_MESSAGES),
             512,
             "64 MiB in buffers of 128 KiB, so that calls are whole numbers"
         );

@@ -1,5 +1,5 @@
-//! Profiles of floods: the time of each function on both sides, and the chains of calls between stub, kernel
-//! and servant.
+//! The experiment `ttcp whitebox`: profiles of floods. It measures the time of each function on both sides,
+//! and the chains of calls between stub, kernel and servant.
 
 mod measure;
 mod section;
@@ -12,10 +12,9 @@ use clap::Args;
 use super::contenders::Contender;
 use super::driver;
 use super::integrity;
-use super::plan::{Experiment, Figures, Plan, Step, flood};
+use super::plan::{Experiment, Figures, Plan, Step, flood_arguments};
 use super::store::Cell;
-use crate::harness::BuiltIn;
-use crate::harness::CommonArgs;
+use crate::harness::{BuiltInPeer, CommonArgs};
 use crate::profiler::callgrind::Callgrind;
 use crate::profiler::perf::Perf;
 use crate::work::{Element, parse_bytes, parse_size};
@@ -39,13 +38,14 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 
 const TYPES: [Element; 6] =
     [Element::Char, Element::Short, Element::Long, Element::Double, Element::Struct, Element::Octet];
-const SIZE: u64 = 128 << 10;
-/// Number of user bytes to which all figures refer.
-const TOTAL: u64 = 64 << 20;
-/// Number of user bytes that are sent while sampling: 64 MiB take only a few dozen milliseconds.
-const SAMPLED: u64 = 1 << 30;
+const BUFFER_BYTES: u64 = 128 << 10;
+/// Number of bytes of elements to which all figures refer.
+const TOTAL_BYTES: u64 = 64 << 20;
+/// Size of the flood that perf samples. A flood of `TOTAL_BYTES` takes only a few dozen milliseconds.
+const SAMPLED_BYTES: u64 = 1 << 30;
 
-/// Peers that are omitted by default: they differ little from others, or not in what a profiler shows.
+/// Peers that are omitted by default. Profilers do not know the functions of JacORB. The other peers differ
+/// little from peers that are measured, or the difference is not visible in profiles.
 const EXCLUDED_PEERS: &[&str] = &["zorb-copying", "zorb-unix", "zorb-uring", "cxx", "c-zero-copy", "jacorb"];
 
 /// Options of `ttcp whitebox`.
@@ -60,22 +60,22 @@ pub struct WhiteboxArgs {
     /// Size of the sender's buffer
     #[arg(long, value_parser = parse_size, value_name = "BYTES", default_value = "128K")]
     pub size: u64,
-    /// User bytes to which the figures refer and that callgrind executes (default: 64M)
+    /// Bytes of elements to which the figures refer, and that are sent under callgrind (default: 64M)
     #[arg(long, value_parser = parse_bytes, value_name = "BYTES")]
     pub total: Option<u64>,
-    /// User bytes of the flood that perf samples (default: 1G)
+    /// Bytes of elements in the flood that perf samples (default: 1G)
     #[arg(long, value_parser = parse_bytes, value_name = "BYTES")]
     pub sampled: Option<u64>,
 }
 
 impl WhiteboxArgs {
     /// Runs the experiment and prints its section.
-    pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
+    pub fn run(&self, built_in: &[BuiltInPeer]) -> anyhow::Result<ExitCode> {
         driver::run_one(&self.common, built_in, |contenders| plan(self, contenders))
     }
 
-    pub(crate) fn of(common: CommonArgs) -> WhiteboxArgs {
-        WhiteboxArgs { common, types: None, size: SIZE, total: None, sampled: None }
+    pub(crate) fn in_full_run(common: CommonArgs) -> WhiteboxArgs {
+        WhiteboxArgs { common, types: None, size: BUFFER_BYTES, total: None, sampled: None }
     }
 }
 
@@ -113,14 +113,14 @@ impl Profilers {
     /// Returns the names of the available profilers, and prints messages for the others.
     fn names(&self) -> Vec<&'static str> {
         let mut names = Vec::new();
-        let mut add = |name, lacks, error: Option<&String>| match error {
+        let mut add = |name, missing, error: Option<&String>| match error {
             None => names.push(name),
-            Some(error) => eprintln!("ttcp: {NAME} without {name} has no {lacks}: {error}"),
+            Some(error) => eprintln!("ttcp: {NAME} measures no {missing}: {error}"),
         };
         add(PERF, "milliseconds", self.perf.as_ref().err());
         add(CALLGRIND, "calls and no chains of calls", self.callgrind.as_ref().err());
         if self.perf.as_ref().is_ok_and(|perf| !perf.counts_system_calls()) {
-            eprintln!("ttcp: perf cannot count system calls here: it needs the kernel's tracefs");
+            eprintln!("ttcp: perf cannot count system calls, because it cannot access the kernel's tracefs");
         }
         names
     }
@@ -129,15 +129,15 @@ impl Profilers {
 pub(crate) fn plan(args: &WhiteboxArgs, contenders: &[Contender]) -> Plan {
     let quick = args.common.quick;
     let types = args.types.as_deref().unwrap_or(if quick { &TYPES[..1] } else { &TYPES });
-    let total = args.total.unwrap_or(if quick { 2 << 20 } else { TOTAL });
-    let sampled = args.sampled.unwrap_or(if quick { 16 << 20 } else { SAMPLED });
+    let total = args.total.unwrap_or(if quick { 2 << 20 } else { TOTAL_BYTES });
+    let sampled = args.sampled.unwrap_or(if quick { 16 << 20 } else { SAMPLED_BYTES });
     let is_requested =
         |name: &str| args.common.peers.as_ref().is_some_and(|peers| peers.iter().any(|peer| peer == name));
     let takes_part = |one: &&Contender| {
         let is_default = !one.is_for_structs_only && !EXCLUDED_PEERS.contains(&one.peer.name.as_str());
         is_requested(&one.peer.name) || is_default
     };
-    // Each participant, with what it sends for elements of that type.
+    // Returns each participant, with the type that it sends for `element`.
     let participants = |element: Element| {
         let with_element = move |one: &'_ Contender| Some((one.peer.clone(), one.sent_element(element)?));
         contenders.iter().filter(takes_part).filter_map(with_element).collect::<Vec<_>>()
@@ -146,8 +146,8 @@ pub(crate) fn plan(args: &WhiteboxArgs, contenders: &[Contender]) -> Plan {
     for element in types {
         for (peer, sent) in participants(*element) {
             let cell = Cell::default().with("type", element.to_string().as_str()).with("bytes", args.size);
-            let checked = (4 * args.size).max(integrity::MIN_FLOOD_SIZE);
-            checks.extend(integrity::check(&peer, cell, flood(sent, args.size, checked)));
+            let checked = (4 * args.size).max(integrity::MIN_FLOOD_BYTES);
+            checks.extend(integrity::check(&peer, cell, flood_arguments(sent, args.size, checked)));
         }
     }
     for by in Profilers::get().names() {
@@ -160,7 +160,7 @@ pub(crate) fn plan(args: &WhiteboxArgs, contenders: &[Contender]) -> Plan {
                     .with("bytes", args.size)
                     .with("total", total);
                 for (peer, sent) in participants(*element) {
-                    let client = flood(sent, args.size, (by == PERF).then_some(sampled));
+                    let client = flood_arguments(sent, args.size, (by == PERF).then_some(sampled));
                     let step = Step::new(&cell, &peer, client, |_| Ok(Figures::new()));
                     let perform = if by == PERF { measure::by_perf } else { measure::by_callgrind };
                     steps.push(Step { perform, ..step });

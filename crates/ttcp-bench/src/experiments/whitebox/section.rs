@@ -1,46 +1,49 @@
-//! The section of the report: shares by group, functions, chains of calls, and published figures.
+//! The section of the report on `ttcp whitebox`: shares, functions, chains of calls, published figures.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::integrity;
-use super::super::store::{Data, Outcome, Sample};
+use super::super::store::{Outcome, Sample, StoredResults};
 use super::measure::{Function, REST};
 use super::{CALLGRIND, NAME, PERF, Side};
 use crate::figures::{
     Bars, Column, Section, Table, format_bytes, format_figure, format_percent, published_rows,
     published_table,
 };
-use crate::literature::Published;
+use crate::literature::PublishedTable;
 use crate::profiler::groups::Group;
 
 const MIN_SHARE_PERCENT: f64 = 1.0;
 const MAX_FUNCTIONS: usize = 10;
 
-/// The published figures that stem from profiles; the others are about floods and calls.
+/// Parts of the names of those published quantities that stem from profiles.
 const PROFILE_QUANTITIES: &[&str] =
     &["calls", "time in", "share in", "per write", "write size", "write buffer", "structs per buffer"];
 
+/// The profile of one side of the floods of a peer: means over the rounds.
 #[derive(Default)]
 struct SideProfile {
-    functions: BTreeMap<String, Row>,
-    /// All milliseconds, and the number of samples.
-    all_ms: Option<(f64, f64)>,
+    functions: BTreeMap<String, FunctionCost>,
+    all_ms: Option<f64>,
+    /// The number of samples that perf took in all rounds.
+    sample_count: f64,
     all_instructions: Option<f64>,
+    /// The chain of calls to the write or to the servant.
     chain: Option<Vec<String>>,
 }
 
 #[derive(Default, Clone)]
-struct Row {
+struct FunctionCost {
     ms: Option<f64>,
     instructions: Option<f64>,
-    /// Counted by perf.
+    /// The number of system calls, which perf counted.
     system_calls: f64,
-    /// Counted by callgrind.
+    /// The number of calls, which callgrind counted.
     calls: f64,
 }
 
 impl SideProfile {
-    fn of(data: &Data, peer: &str, element: &str, side: Side) -> Option<SideProfile> {
+    fn of(data: &StoredResults, peer: &str, element: &str, side: Side) -> Option<SideProfile> {
         let mut profile = SideProfile::default();
         for by in [PERF, CALLGRIND] {
             let samples: Vec<&Sample> = data
@@ -73,9 +76,8 @@ impl SideProfile {
         }
         let figure = |name| sample.figure(name).map(|figure| figure * weight);
         if let Some(ms) = figure("all_ms") {
-            let (all, samples) = self.all_ms.get_or_insert((0.0, 0.0));
-            *all += ms;
-            *samples += sample.figure("samples").unwrap_or_default();
+            *self.all_ms.get_or_insert(0.0) += ms;
+            self.sample_count += sample.figure("samples").unwrap_or_default();
         }
         if let Some(instructions) = figure("all_instructions") {
             *self.all_instructions.get_or_insert(0.0) += instructions;
@@ -87,7 +89,7 @@ impl SideProfile {
 
     /// Returns the percentage of the time by group, or of the instructions if there is no time.
     fn shares(&self) -> BTreeMap<Group, f64> {
-        let of = |row: &Row| if self.all_ms.is_some() { row.ms } else { row.instructions };
+        let of = |row: &FunctionCost| if self.all_ms.is_some() { row.ms } else { row.instructions };
         let all: f64 = self.functions.values().filter_map(of).sum();
         let mut shares = BTreeMap::new();
         for (name, row) in &self.functions {
@@ -97,20 +99,20 @@ impl SideProfile {
         shares
     }
 
-    fn ms_share(&self, row: &Row) -> Option<f64> {
-        Some(100.0 * row.ms? / self.all_ms?.0.max(f64::MIN_POSITIVE))
+    fn ms_share(&self, row: &FunctionCost) -> Option<f64> {
+        Some(100.0 * row.ms? / self.all_ms?.max(f64::MIN_POSITIVE))
     }
 
-    fn instruction_share(&self, row: &Row) -> Option<f64> {
+    fn instruction_share(&self, row: &FunctionCost) -> Option<f64> {
         Some(100.0 * row.instructions? / self.all_instructions?.max(f64::MIN_POSITIVE))
     }
 
-    fn main_functions(&self) -> Vec<(&str, &Row)> {
-        let weight = |row: &Row| match self.all_ms {
+    fn main_functions(&self) -> Vec<(&str, &FunctionCost)> {
+        let weight = |row: &FunctionCost| match self.all_ms {
             Some(_) => self.ms_share(row),
             None => self.instruction_share(row),
         };
-        let mut all: Vec<(&str, &Row)> =
+        let mut all: Vec<(&str, &FunctionCost)> =
             self.functions.iter().map(|(name, row)| (name.as_str(), row)).collect();
         all.retain(|(name, row)| {
             *name != REST && weight(row).is_some_and(|share| share >= MIN_SHARE_PERCENT)
@@ -122,11 +124,12 @@ impl SideProfile {
 }
 
 struct ProfileSamples<'d> {
+    /// Element types, peers, sides, and their profiles.
     profiles: Vec<(&'d str, &'d str, Side, SideProfile)>,
 }
 
 impl<'d> ProfileSamples<'d> {
-    fn of(data: &'d Data) -> ProfileSamples<'d> {
+    fn of(data: &'d StoredResults) -> ProfileSamples<'d> {
         let mut types: Vec<&str> = Vec::new();
         for element in data.samples_of(NAME).filter_map(|sample| sample.cell.word("type")) {
             if !types.contains(&element) {
@@ -149,16 +152,16 @@ impl<'d> ProfileSamples<'d> {
     fn of_side(&self, side: Side) -> impl Iterator<Item = (&'d str, &'d str, &SideProfile)> {
         self.profiles
             .iter()
-            .filter(move |(_, _, of, _)| *of == side)
+            .filter(move |(_, _, profile_side, _)| *profile_side == side)
             .map(|(element, peer, _, profile)| (*element, *peer, profile))
     }
 
-    fn any(&self, of: impl Fn(&SideProfile) -> bool) -> bool {
-        self.profiles.iter().any(|(_, _, _, profile)| of(profile))
+    fn any(&self, is_selected: impl Fn(&SideProfile) -> bool) -> bool {
+        self.profiles.iter().any(|(_, _, _, profile)| is_selected(profile))
     }
 }
 
-pub(super) fn section(data: &Data) -> Section {
+pub(super) fn section(data: &StoredResults) -> Section {
     let samples = ProfileSamples::of(data);
     let mut section = Section::new(NAME, "Whitebox: the time of a flood by function");
     let shown = |name| {
@@ -168,14 +171,14 @@ pub(super) fn section(data: &Data) -> Section {
         if shown.is_empty() { "-".to_owned() } else { shown.join(", ") }
     };
     if samples.profiles.is_empty() {
-        section.text("No profiler was available: there are no profiles.");
+        section.text("There are no profiles, because no profiler was available.");
     }
     section.text(format!(
-        "{} of user bytes are sent one way in buffers of {}. Each side is profiled in separate runs. perf samples the processor's clock in \
-         the program and in the kernel, which gives the milliseconds on a processor (without sleep), and counts the system calls. \
-         callgrind executes the program instruction by instruction; it gives the calls of functions, their instructions outside the \
-         kernel, and the chains of calls. All figures are per {} of user bytes: those of perf from a longer flood without its start and \
-         warm-up, those of callgrind as the difference of a long and a short run.",
+        "Elements of {} are sent one way in buffers of {}. Each side is profiled in separate runs. perf takes samples of the program and \
+         of the kernel at regular times, from which the milliseconds on a processor (without sleep) are computed, and counts the system \
+         calls. callgrind executes the program instruction by instruction, and records the calls of functions, their instructions \
+         outside the kernel, and the chains of calls. All figures are for {} of elements. The figures of perf are computed from a longer \
+         flood without its start and warm-up; those of callgrind are the difference of a long and a short run.",
         shown("total"),
         shown("bytes"),
         shown("total"),
@@ -184,14 +187,14 @@ pub(super) fn section(data: &Data) -> Section {
         "The time of a system call includes all of the kernel's work in it, also network interrupts: over loopback, the sender's write does \
          most of the receiver's work in TCP. An inlined function is part of its caller and has no calls of its own. This applies to most \
          small functions in Rust, C++ and C, so the chains of calls are those of the machine code, and one function may include many \
-         others. Functions are grouped by patterns of their names; a separate column shows the share without a pattern. JacORB is not \
-         measured: its machine code is made at run time, and neither profiler knows its names.",
+         others. Functions are grouped by patterns of their names; a separate column shows the share of functions that match no pattern. \
+         JacORB is not measured, because its machine code is generated at run time, and profilers do not know the names of its functions.",
     );
     if !samples.any(|profile| profile.all_ms.is_some()) {
-        section.text("perf was not available: the shares are those of instructions outside the kernel.");
+        section.text("perf was not available, so the shares are those of instructions outside the kernel.");
     }
     if !samples.any(|profile| profile.all_instructions.is_some()) {
-        section.text("callgrind was not available: there are no calls of functions and no chains.");
+        section.text("callgrind was not available, so there are no calls of functions and no chains.");
     }
     section.text(integrity::format_checks(data, NAME));
     for side in Side::ALL {
@@ -206,8 +209,8 @@ pub(super) fn section(data: &Data) -> Section {
 }
 
 fn add_groups(samples: &ProfileSamples<'_>, side: Side, section: &mut Section) {
-    let with_time = samples.any(|profile| profile.all_ms.is_some());
-    let of_what = if with_time { "the time on a processor" } else { "the instructions" };
+    let has_time = samples.any(|profile| profile.all_ms.is_some());
+    let whole = if has_time { "the time on a processor" } else { "the instructions" };
     let mut columns = vec![Column::words("type"), Column::words("peer")];
     columns.extend(["CPU, ms", "samples"].map(Column::figures));
     columns.extend(Group::DISPLAYED.map(|group| Column::figures(format!("{group}, %"))));
@@ -215,28 +218,28 @@ fn add_groups(samples: &ProfileSamples<'_>, side: Side, section: &mut Section) {
     let (mut rows, mut bars) = (Vec::new(), Vec::new());
     for (element, peer, profile) in samples.of_side(side) {
         let shares = profile.shares();
-        let of = |group: Group| {
+        let displayed_share = |group: Group| {
             shares
                 .iter()
-                .filter(|(of, _)| of.displayed_as() == group)
+                .filter(|(own, _)| own.displayed_as() == group)
                 .map(|(_, share)| share)
                 .fold(0.0, |sum, share| sum + share)
         };
         let mut row = vec![element.to_owned(), peer.to_owned()];
-        row.push(format_figure(profile.all_ms.map(|(ms, _)| ms)));
-        row.push(profile.all_ms.map_or_else(|| "-".to_owned(), |(_, samples)| format!("{samples:.0}")));
-        row.extend(Group::DISPLAYED.map(|group| format_percent(Some(of(group)))));
-        row.push(format_percent(Some(shares.get(&Group::Unnamed).copied().unwrap_or_default())));
+        row.push(format_figure(profile.all_ms));
+        row.push(profile.all_ms.map_or_else(|| "-".to_owned(), |_| format!("{:.0}", profile.sample_count)));
+        row.extend(Group::DISPLAYED.map(|group| format_percent(Some(displayed_share(group)))));
+        row.push(format_percent(Some(shares.get(&Group::Unmatched).copied().unwrap_or_default())));
         rows.push(row);
-        bars.push((format!("{element}, {peer}"), Group::DISPLAYED.map(of).to_vec()));
+        bars.push((format!("{element}, {peer}"), Group::DISPLAYED.map(displayed_share).to_vec()));
     }
     section.bars(Bars {
-        caption: format!("The {}: shares of {of_what}.", side.name()),
+        caption: format!("The {}: shares of {whole}.", side.name()),
         label: "percent".into(),
         parts: Group::DISPLAYED.map(|group| group.to_string()).to_vec(),
         bars,
     });
-    let caption = format!("The {}: {of_what} by purpose.", side.name());
+    let caption = format!("The {}: {whole} by purpose.", side.name());
     section.table(Table { caption, columns, rows });
 }
 
@@ -278,14 +281,14 @@ fn add_chains(samples: &ProfileSamples<'_>, section: &mut Section) {
         Column::words("type"),
         Column::words("peer"),
         Column::words("chain"),
-        Column::figures("calls deep"),
+        Column::figures("length"),
         Column::words("functions, outermost first"),
     ];
     let mut rows = Vec::new();
     for (side, name) in [(Side::Sender, "stub to write"), (Side::Receiver, "read to servant")] {
         for (element, peer, profile) in samples.of_side(side) {
             let Some(chain) = &profile.chain else { continue };
-            let functions = chain.iter().map(|function| short(function)).collect::<Vec<_>>().join(" > ");
+            let functions = chain.iter().map(|function| short_name(function)).collect::<Vec<_>>().join(" > ");
             rows.push(vec![element.into(), peer.into(), name.into(), chain.len().to_string(), functions]);
         }
     }
@@ -295,7 +298,8 @@ fn add_chains(samples: &ProfileSamples<'_>, section: &mut Section) {
     section.table(Table { caption, columns, rows });
 }
 
-fn short(function: &str) -> String {
+/// Returns the last two parts of a function's path.
+fn short_name(function: &str) -> String {
     let plain = function.rsplit(" as ").next().unwrap_or(function).replace('>', "");
     let names: Vec<&str> = plain.split("::").filter(|name| *name != "{{closure}}").collect();
     names.split_at(names.len().saturating_sub(2)).1.join("::")
@@ -319,7 +323,7 @@ fn add_published(section: &mut Section) {
     ] {
         section.table(published_table(id, caption));
     }
-    let is_of_profile = |published: &Published, row: &[&'static str]| {
+    let is_of_profile = |published: &PublishedTable, row: &[&'static str]| {
         let quantity = published.text(row, "quantity").unwrap_or_default();
         PROFILE_QUANTITIES.iter().any(|part| quantity.contains(part))
     };

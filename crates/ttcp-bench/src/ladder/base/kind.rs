@@ -1,4 +1,4 @@
-//! The numbers of the kinds of types (`CORBA::TCKind`).
+//! The numbers that stand for the kinds of types in type codes (`CORBA::TCKind`).
 
 pub(crate) const NULL: u32 = 0;
 pub(crate) const VOID: u32 = 1;

@@ -1,35 +1,36 @@
-//! Values in C's memory layout: numbers at their alignment, a sequence as `{ maximum, length, buffer }`.
+//! Values in C's memory layout. A sequence is a struct with the members `maximum`, `length` and `buffer`.
 //!
-//! A buffer is a block of the [`Heap`], identified by a number. While a block is traversed, it is taken out
-//! of the heap. Its elements are then plain slices, which cost as little as C pointers. Freed blocks are
-//! reused without clearing, so that neither new pages nor zeroing take time.
+//! A buffer is a block of the [`Heap`], which has a number as its handle. While a block is traversed, it is
+//! taken out of the heap. Its elements are then plain slices, which cost as little as C pointers. Freed
+//! blocks are reused without clearing, so that neither new pages nor zeroing take time.
 
 use super::kind::*;
 use super::{Fault, Status};
 
-/// Size and alignment of a sequence in memory, bytes.
-pub(crate) const SEQUENCE_SIZE: (usize, usize) = (16, 8);
+/// Size and alignment of a sequence in memory, in bytes.
+pub(crate) const SEQUENCE_SIZE_AND_ALIGNMENT: (usize, usize) = (16, 8);
 
-/// Size and alignment of a type code in memory, bytes: its kind, and the end and length of its parameters.
-pub(crate) const TYPE_CODE_SIZE: (usize, usize) = (12, 4);
+/// Size and alignment in bytes of a type code in memory: kind, and end and length of the encoded parameters.
+pub(crate) const TYPE_CODE_SIZE_AND_ALIGNMENT: (usize, usize) = (12, 4);
 
-/// Maximum size of a block, so that a wrong length in the data does not exhaust the memory.
-const MAX_BLOCK_SIZE: usize = 4 << 20;
+/// Maximum size of a block. It prevents a wrong length in the data from exhausting the memory.
+const MAX_BLOCK_BYTES: usize = 4 << 20;
 
 #[derive(Debug, Default)]
 pub(crate) struct Heap {
+    /// The index of a block is its handle.
     blocks: Vec<Vec<u8>>,
-    free: Vec<usize>,
+    free_handles: Vec<usize>,
 }
 
 impl Heap {
     /// Returns a block of at least `size` bytes with arbitrary contents.
     #[inline(never)]
     pub(crate) fn allocate(&mut self, size: usize) -> Result<u64, Fault> {
-        if size > MAX_BLOCK_SIZE {
+        if size > MAX_BLOCK_BYTES {
             return Err(Fault::Memory);
         }
-        let handle = self.free.pop().unwrap_or_else(|| {
+        let handle = self.free_handles.pop().unwrap_or_else(|| {
             self.blocks.push(Vec::new());
             self.blocks.len() - 1
         });
@@ -54,17 +55,18 @@ impl Heap {
 
     #[inline(never)]
     pub(crate) fn release(&mut self, handle: u64) {
-        self.free.push(handle as usize);
+        self.free_handles.push(handle as usize);
     }
 
     #[cfg(test)]
     pub(crate) fn used_blocks(&self) -> usize {
-        self.blocks.len() - self.free.len()
+        self.blocks.len() - self.free_handles.len()
     }
 }
 
+/// Returns the length and the buffer of a sequence.
 #[inline(always)]
-pub(crate) fn sequence(value: &[u8]) -> Result<(u32, u64), Fault> {
+pub(crate) fn load_sequence(value: &[u8]) -> Result<(u32, u64), Fault> {
     Ok((u32::from_ne_bytes(load(value, 4)?), u64::from_ne_bytes(load(value, 8)?)))
 }
 
@@ -88,20 +90,20 @@ pub(crate) fn store<const N: usize>(value: &mut [u8], at: usize, bytes: [u8; N])
 
 /// Returns the bytes from `at` on, or an empty slice if `at` is out of bounds.
 #[inline(always)]
-pub(crate) fn at(value: &mut [u8], at: usize) -> &mut [u8] {
+pub(crate) fn tail(value: &mut [u8], at: usize) -> &mut [u8] {
     value.get_mut(at..).unwrap_or_default()
 }
 
-/// Returns size and alignment of a basic type or an enum; `None` for other kinds.
+/// Returns the size and the alignment of a basic type or an enum; `None` for other kinds.
 #[inline(always)]
-pub(crate) fn basic(kind: u32) -> Option<(usize, usize)> {
+pub(crate) fn basic_layout(kind: u32) -> Option<(usize, usize)> {
     Some(match kind {
         NULL | VOID => (0, 1),
         BOOLEAN | CHAR | OCTET => (1, 1),
         SHORT | USHORT => (2, 2),
         LONG | ULONG | FLOAT | ENUM => (4, 4),
         LONGLONG | ULONGLONG | DOUBLE => (8, 8),
-        TYPE_CODE => TYPE_CODE_SIZE,
+        TYPE_CODE => TYPE_CODE_SIZE_AND_ALIGNMENT,
         _ => return None,
     })
 }

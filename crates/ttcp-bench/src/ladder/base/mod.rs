@@ -1,5 +1,4 @@
-//! Code that all steps that interpret type codes share: faults, values in memory, the kinds of types, and
-//! call counters.
+//! The code that all interpreters of type codes share: faults, values in memory, kinds of types, counters.
 
 pub(crate) mod kind;
 pub(crate) mod memory;
@@ -13,12 +12,12 @@ pub(crate) use memory::Heap;
 pub(crate) enum Fault {
     /// The data ends within a value or a type code.
     End,
-    /// The kind is not supported, or the bytes are not a type code. Supported are basic types, enums,
-    /// structs, sequences and arrays, but no recursive types.
+    /// The kind is not supported, or the bytes are not a type code. Only basic types, enums, structs,
+    /// sequences and arrays are supported, and no recursive types.
     Kind(u32),
-    /// More elements than the type allows.
+    /// A sequence has more elements than its type allows.
     Bound,
-    /// The memory does not contain a value of the type, or a sequence is too long.
+    /// The memory does not contain a value of the type, or a sequence needs too much memory.
     Memory,
 }
 
@@ -29,22 +28,22 @@ pub(crate) struct Environment {
     pub(crate) heap: Heap,
 }
 
-/// The routines whose calls are counted. Inlined routines are not counted.
+/// The routines whose calls are counted. Calls of inlined routines are not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum Routine {
-    /// Writes a value; in later steps, only a constructed value.
+    /// Encodes a value; in later steps, only a constructed value or a run of numbers.
     Encoder,
-    /// Reads a value; in later steps, only a constructed value.
+    /// Decodes a value; in later steps, only a constructed value or a run of numbers.
     Decoder,
     DeepFree,
     Traverse,
     StructTraverse,
-    /// Computes size and alignment of a type.
+    /// Computes the size and the alignment of a type.
     SizeAndAlignment,
     /// Returns the number of parameters of a type code.
     ParamCount,
-    /// Returns the element type.
+    /// Returns the element type of a sequence or array.
     TypeCodeParam,
     Kind,
     Get,
@@ -77,15 +76,16 @@ impl Routine {
 /// The numbers of calls, in the order of [`Routine::NAMES`].
 pub(crate) type Counts = [u64; Routine::NAMES.len()];
 
-/// Counts calls, or does nothing. Engines have it as a type parameter.
+/// Counts calls, or does nothing. Engines have it as a type parameter, so that it costs nothing if unused.
 pub(crate) trait CallCounter: fmt::Debug + 'static {
     fn call(routine: Routine);
 }
 
-/// Does nothing, for measurements.
+/// Does not count calls.
 #[derive(Debug)]
 pub(crate) struct NoCounting;
 
+/// Counts the calls of each thread.
 #[derive(Debug)]
 pub(crate) struct CallCounts;
 
@@ -105,6 +105,7 @@ impl CallCounter for CallCounts {
 }
 
 impl CallCounts {
+    /// Returns and resets the counts of this thread.
     pub(crate) fn take() -> Counts {
         COUNTS.take()
     }
@@ -116,7 +117,9 @@ impl fmt::Display for Fault {
             Fault::End => f.write_str("the data ends too early"),
             Fault::Kind(kind) => write!(f, "values of kind {kind} are not supported"),
             Fault::Bound => f.write_str("there are more elements than the type allows"),
-            Fault::Memory => f.write_str("the memory does not contain a value of the type"),
+            Fault::Memory => {
+                f.write_str("the memory contains no value of the type, or a sequence is too long")
+            }
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The stream with inlined small routines.
+//! The stream of encoded values, with inlined small routines.
 //!
-//! Swapping the byte order is a separate routine, which is called only if the byte orders differ, so that the
-//! inlined code is small. The published engine used macros to force inlining; here `inline(always)` does it.
-//! Skipping a string and reading a type code remain calls, because they are too long for inlining.
+//! Swapping bytes is a separate routine, which is called only if the byte orders differ, so that the inlined
+//! code is small. The published engine forced inlining by macros; this engine uses `inline(always)`. Skipping
+//! a string and reading a type code remain calls, because they are too long for inlining.
 
 use std::marker::PhantomData;
 
@@ -14,27 +14,27 @@ pub(crate) struct Cdr<'a, T> {
     read: &'a [u8],
     written: Vec<u8>,
     next: usize,
-    swap: bool,
+    swaps_bytes: bool,
     counter: PhantomData<T>,
 }
 
 impl<'a, T: CallCounter> Cdr<'a, T> {
-    /// Returns a reader of these bytes. With `swap`, they are in the opposite byte order.
-    pub(crate) fn reader(read: &'a [u8], swap: bool) -> Self {
-        Self { read, written: Vec::new(), next: 0, swap, counter: PhantomData }
+    /// Returns a reader of these bytes. If `swaps_bytes` is set, they are in the opposite byte order.
+    pub(crate) fn reader(read: &'a [u8], swaps_bytes: bool) -> Self {
+        Self { read, written: Vec::new(), next: 0, swaps_bytes, counter: PhantomData }
     }
 
     /// Returns a writer that overwrites this buffer, and extends it if necessary.
-    pub(crate) fn writer(written: Vec<u8>, swap: bool) -> Self {
-        Self { read: &[], written, next: 0, swap, counter: PhantomData }
+    pub(crate) fn writer(written: Vec<u8>, swaps_bytes: bool) -> Self {
+        Self { read: &[], written, next: 0, swaps_bytes, counter: PhantomData }
     }
 
-    /// Returns a reader of an encapsulation: its first byte is the byte order.
+    /// Returns a reader of an encapsulation, whose first byte is its byte order.
     #[inline(always)]
     pub(crate) fn encapsulation(bytes: &'a [u8]) -> Result<Self, Fault> {
         let little = *bytes.first().ok_or(Fault::End)? != 0;
-        let swap = little != cfg!(target_endian = "little");
-        Ok(Self { read: bytes, written: Vec::new(), next: 1, swap, counter: PhantomData })
+        let swaps_bytes = little != cfg!(target_endian = "little");
+        Ok(Self { read: bytes, written: Vec::new(), next: 1, swaps_bytes, counter: PhantomData })
     }
 
     pub(crate) fn position(&self) -> usize {
@@ -79,7 +79,7 @@ impl<'a, T: CallCounter> Cdr<'a, T> {
     #[inline(always)]
     fn next_number<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
         let mut bytes = self.next_bytes()?;
-        if self.swap {
+        if self.swaps_bytes {
             swap_bytes::<T, N>(&mut bytes);
         }
         Ok(bytes)
@@ -88,7 +88,7 @@ impl<'a, T: CallCounter> Cdr<'a, T> {
     /// Writes the bytes of a number, which are in this machine's byte order.
     #[inline(always)]
     fn put_number<const N: usize>(&mut self, mut bytes: [u8; N]) -> Status {
-        if self.swap {
+        if self.swaps_bytes {
             swap_bytes::<T, N>(&mut bytes);
         }
         *self.next_space()? = bytes;
@@ -136,7 +136,7 @@ impl<'a, T: CallCounter> Cdr<'a, T> {
         self.put_number(value.to_ne_bytes())
     }
 
-    /// Returns the bytes of `count` consecutive numbers, with a single bounds check.
+    /// Returns the bytes of `count` consecutive numbers of `size` bytes, with a single bounds check.
     #[inline(always)]
     pub(crate) fn get_run(&mut self, count: usize, size: usize) -> Result<&'a [u8], Fault> {
         if count > 0 {
@@ -145,6 +145,7 @@ impl<'a, T: CallCounter> Cdr<'a, T> {
         self.take(count.saturating_mul(size))
     }
 
+    /// Returns the space for `count` consecutive numbers of `size` bytes.
     #[inline(always)]
     pub(crate) fn put_run(&mut self, count: usize, size: usize) -> Result<&mut [u8], Fault> {
         if count > 0 {
@@ -158,8 +159,8 @@ impl<'a, T: CallCounter> Cdr<'a, T> {
         self.written.get_mut(at..self.next).ok_or(Fault::Memory)
     }
 
-    pub(crate) fn swaps(&self) -> bool {
-        self.swap
+    pub(crate) fn swaps_bytes(&self) -> bool {
+        self.swaps_bytes
     }
 
     #[cold]

@@ -1,4 +1,4 @@
-//! Step 1: the same engine with inlined small routines.
+//! Step 1: the engine of step 0 with inlined small routines.
 //!
 //! Only the [stream](cdr) differs from the [original](super::original) engine.
 
@@ -15,7 +15,7 @@ pub(crate) use cdr::Cdr;
 pub(crate) use code::{StoredTypeCode, TypeCode};
 pub(crate) use visits::{decoder as decode, deep_copy as copy, deep_free as free, encoder as encode};
 
-/// Returns the fault. Inlined: faults are not moved out of line yet.
+/// Returns the fault. It is inlined, because only step 3 moves error handling out of line.
 #[inline(always)]
 pub(crate) fn raise(fault: Fault) -> Fault {
     fault

@@ -1,9 +1,10 @@
 //! Type codes with precomputed layouts.
 
 use super::kind::{ARRAY, SEQUENCE, STRUCT};
-use super::memory::{SEQUENCE_SIZE, basic};
+use super::memory::{SEQUENCE_SIZE_AND_ALIGNMENT, basic_layout};
 use super::{CallCounter, Cdr, Fault, Routine};
 
+/// A type code with its own memory.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredTypeCode {
     kind: u32,
@@ -14,15 +15,17 @@ pub(crate) struct StoredTypeCode {
 /// The precomputed memory layout of a type.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
-    /// Size of a value in memory, bytes.
+    /// Size of a value in memory, in bytes.
     pub(crate) size: usize,
-    /// Alignment of a value in memory, bytes.
+    /// Alignment of a value in memory, in bytes.
     pub(crate) alignment: usize,
-    /// For a struct: the offset of each member.
+    /// The offset of each member of a struct. It is empty for other types.
     pub(crate) offsets: Vec<usize>,
+    /// The layouts of the members of a struct, or of the elements of a sequence or array.
     pub(crate) parts: Vec<Layout>,
 }
 
+/// A reference to a type code.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TypeCode<'a> {
     pub(crate) kind: u32,
@@ -46,8 +49,8 @@ impl StoredTypeCode {
 impl Layout {
     fn of<T: CallCounter>(kind: u32, bytes: &[u8]) -> Result<Layout, Fault> {
         let plain = |(size, alignment)| Layout { size, alignment, offsets: Vec::new(), parts: Vec::new() };
-        if let Some(basic) = basic(kind) {
-            return Ok(plain(basic));
+        if let Some(size_and_alignment) = basic_layout(kind) {
+            return Ok(plain(size_and_alignment));
         }
         let mut parameters = Cdr::<T>::encapsulation(bytes)?;
         match kind {
@@ -72,7 +75,7 @@ impl Layout {
                 let (element, bytes) = parameters.get_type_code()?;
                 let element = Layout::of::<T>(element, bytes)?;
                 let (size, alignment) = if kind == SEQUENCE {
-                    SEQUENCE_SIZE
+                    SEQUENCE_SIZE_AND_ALIGNMENT
                 } else {
                     let count = parameters.get_long()? as usize;
                     (element.size.checked_mul(count).ok_or(Fault::Memory)?, element.alignment)
@@ -85,14 +88,14 @@ impl Layout {
 }
 
 impl<'a> TypeCode<'a> {
-    /// Returns a stream of the parameters, in their own byte order.
+    /// Returns a stream that reads the parameters in their own byte order.
     #[inline(always)]
     pub(crate) fn parameters<T: CallCounter>(&self) -> Result<Cdr<'a, T>, Fault> {
         Cdr::encapsulation(self.parameters)
     }
 
-    /// Returns the type and the offset of the member with that index. The caller passes the kind and the
-    /// parameters, which it has already read.
+    /// Returns the type and the offset of the member at `index`. The caller has already read the kind and the
+    /// parameters of the member's type code, and passes them.
     #[inline(always)]
     pub(crate) fn member(
         &self,

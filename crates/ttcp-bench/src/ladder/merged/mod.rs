@@ -2,8 +2,8 @@
 //!
 //! * Sizes and alignments are computed when the type code is read, and stored with it
 //!   ([`Layout`](code::Layout)).
-//! * A single routine, [`traverse`](traverse::traverse), replaces the traversal and the visits. It takes the
-//!   operation as an argument. Numbers and arrays of numbers need no calls.
+//! * A single routine, [`traverse`](traverse::traverse), replaces the traversal and the visits, which were
+//!   function pointers. It gets the operation as an argument. Numbers and arrays of numbers need no calls.
 //! * A routine that knows the element type passes it to the routines that need it.
 //! * Freeing a sequence does not traverse numbers, because they have no buffers.
 //!
@@ -20,7 +20,7 @@ pub(crate) use cdr::Cdr;
 pub(crate) use code::{StoredTypeCode, TypeCode};
 pub(crate) use traverse::{copy, decode, encode, free};
 
-/// Whether the traversal reads values; later steps have other routines for this.
-const DECODES: bool = true;
-/// Whether the traversal writes values.
-const ENCODES: bool = true;
+/// Whether the traversal decodes values. Later steps have other routines for this.
+const TRAVERSAL_DECODES: bool = true;
+/// Whether the traversal encodes values. Later steps have other routines for this.
+const TRAVERSAL_ENCODES: bool = true;

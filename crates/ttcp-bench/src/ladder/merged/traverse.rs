@@ -1,12 +1,15 @@
-//! The traversal of values, which also reads, writes, copies or frees them.
+//! The traversal of values, which also decodes, encodes, copies or frees them.
 
 use super::code::{typecode_param, ulong_param};
 use super::kind::*;
-use super::memory::{self, basic, load, store};
-use super::{CallCounter, Cdr, DECODES, ENCODES, Environment, Fault, Routine, Status, TypeCode};
+use super::memory::{self, basic_layout, load, store};
+use super::{
+    CallCounter, Cdr, Environment, Fault, Routine, Status, TRAVERSAL_DECODES, TRAVERSAL_ENCODES, TypeCode,
+};
 
+/// The operation that a traversal performs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Visit {
+pub(crate) enum Operation {
     Encode,
     Decode,
     Copy,
@@ -17,33 +20,33 @@ pub(crate) enum Visit {
 pub(crate) fn encode<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
-    other: &mut [u8],
+    target: &mut [u8],
     stream: &mut Cdr<'_, T>,
     env: &mut Environment,
 ) -> Status {
-    traverse(code, Visit::Encode, value, other, stream, env, None)
+    traverse(code, Operation::Encode, value, target, stream, env, None)
 }
 
 #[inline(never)]
 pub(crate) fn decode<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
-    other: &mut [u8],
+    target: &mut [u8],
     stream: &mut Cdr<'_, T>,
     env: &mut Environment,
 ) -> Status {
-    traverse(code, Visit::Decode, value, other, stream, env, None)
+    traverse(code, Operation::Decode, value, target, stream, env, None)
 }
 
 #[inline(never)]
 pub(crate) fn copy<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
-    other: &mut [u8],
+    target: &mut [u8],
     stream: &mut Cdr<'_, T>,
     env: &mut Environment,
 ) -> Status {
-    traverse(code, Visit::Copy, value, other, stream, env, None)
+    traverse(code, Operation::Copy, value, target, stream, env, None)
 }
 
 /// Frees the buffers of a value. A sequence of numbers has a single buffer, and is not traversed.
@@ -51,31 +54,31 @@ pub(crate) fn copy<T: CallCounter>(
 pub(crate) fn free<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
-    other: &mut [u8],
+    target: &mut [u8],
     stream: &mut Cdr<'_, T>,
     env: &mut Environment,
 ) -> Status {
     T::call(Routine::DeepFree);
     if code.kind != SEQUENCE {
-        return traverse(code, Visit::Free, value, other, stream, env, None);
+        return traverse(code, Operation::Free, value, target, stream, env, None);
     }
     let element = typecode_param::<T>(code)?;
-    if basic(element.kind).is_some() {
-        let (_, buffer) = memory::sequence(value)?;
+    if basic_layout(element.kind).is_some() {
+        let (_, buffer) = memory::load_sequence(value)?;
         env.heap.release(buffer);
         return Ok(());
     }
-    traverse(code, Visit::Free, value, other, stream, env, Some(&element))
+    traverse(code, Operation::Free, value, target, stream, env, Some(&element))
 }
 
-/// Applies the operation to a value and its parts. `element` is the type of the elements, if the caller knows
-/// it.
+/// Performs the operation on a value and its parts. `target` is the memory of the copy, and used only
+/// for copying. `element` is the type of the elements, if the caller knows it.
 #[inline(never)]
 pub(crate) fn traverse<T: CallCounter>(
     code: &TypeCode<'_>,
-    visit: Visit,
+    operation: Operation,
     value: &mut [u8],
-    other: &mut [u8],
+    target: &mut [u8],
     stream: &mut Cdr<'_, T>,
     env: &mut Environment,
     element: Option<&TypeCode<'_>>,
@@ -91,9 +94,9 @@ pub(crate) fn traverse<T: CallCounter>(
                     &own
                 }
             };
-            let mut copied = None;
-            let (length, buffer) = match visit {
-                Visit::Decode if DECODES => {
+            let mut target_buffer = None;
+            let (length, buffer) = match operation {
+                Operation::Decode if TRAVERSAL_DECODES => {
                     let length = stream.get_long()?;
                     let bound = ulong_param::<T>(code)?;
                     if bound != 0 && length > bound {
@@ -103,28 +106,28 @@ pub(crate) fn traverse<T: CallCounter>(
                     memory::store_sequence(value, length, buffer)?;
                     (length, buffer)
                 }
-                Visit::Encode if ENCODES => {
-                    let (length, buffer) = memory::sequence(value)?;
+                Operation::Encode if TRAVERSAL_ENCODES => {
+                    let (length, buffer) = memory::load_sequence(value)?;
                     stream.put_long(length)?;
                     (length, buffer)
                 }
-                Visit::Copy => {
-                    let (length, buffer) = memory::sequence(value)?;
-                    let target = env.heap.allocate(element.layout.size.saturating_mul(length as usize))?;
-                    memory::store_sequence(other, length, target)?;
-                    copied = Some(target);
+                Operation::Copy => {
+                    let (length, buffer) = memory::load_sequence(value)?;
+                    let copy = env.heap.allocate(element.layout.size.saturating_mul(length as usize))?;
+                    memory::store_sequence(target, length, copy)?;
+                    target_buffer = Some(copy);
                     (length, buffer)
                 }
-                _ => memory::sequence(value)?,
+                _ => memory::load_sequence(value)?,
             };
             let mut block = env.heap.take_block(buffer);
-            let mut copy = copied.map(|copy| env.heap.take_block(copy)).unwrap_or_default();
-            let status = elements(element, length, visit, &mut block, &mut copy, stream, env);
+            let mut target_block = target_buffer.map(|copy| env.heap.take_block(copy)).unwrap_or_default();
+            let status = elements(element, length, operation, &mut block, &mut target_block, stream, env);
             env.heap.return_block(buffer, block);
-            if let Some(copied) = copied {
-                env.heap.return_block(copied, copy);
+            if let Some(buffer) = target_buffer {
+                env.heap.return_block(buffer, target_block);
             }
-            if visit == Visit::Free {
+            if operation == Operation::Free {
                 env.heap.release(buffer);
             }
             status
@@ -138,57 +141,63 @@ pub(crate) fn traverse<T: CallCounter>(
                     &own
                 }
             };
-            elements(element, ulong_param::<T>(code)?, visit, value, other, stream, env)
+            elements(element, ulong_param::<T>(code)?, operation, value, target, stream, env)
         }
         STRUCT => {
             let mut parameters = code.parameters::<T>()?;
-            // Repository id and name.
+            // These are the repository id and the name.
             parameters.skip_string()?;
             parameters.skip_string()?;
             for index in 0..parameters.get_long()? as usize {
                 parameters.skip_string()?;
                 let (member, offset) = code.member(index, parameters.get_type_code()?)?;
-                let (value, other) = (memory::at(value, offset), memory::at(other, offset));
+                let (value, target) = (memory::tail(value, offset), memory::tail(target, offset));
                 match member.kind {
                     ARRAY => {
                         let element = typecode_param::<T>(&member)?;
-                        if basic(element.kind).is_none() {
-                            traverse(&member, visit, value, other, stream, env, Some(&element))?;
-                        } else if visit != Visit::Free {
+                        if basic_layout(element.kind).is_none() {
+                            traverse(&member, operation, value, target, stream, env, Some(&element))?;
+                        } else if operation != Operation::Free {
                             let count = ulong_param::<T>(&member)?;
-                            elements(&element, count, visit, value, other, stream, env)?;
+                            elements(&element, count, operation, value, target, stream, env)?;
                         }
                     }
-                    SEQUENCE | STRUCT => traverse(&member, visit, value, other, stream, env, None)?,
-                    kind => scalar(kind, visit, value, other, stream)?,
+                    SEQUENCE | STRUCT => traverse(&member, operation, value, target, stream, env, None)?,
+                    kind => scalar(kind, operation, value, target, stream)?,
                 }
             }
             Ok(())
         }
-        kind => scalar(kind, visit, value, other, stream),
+        kind => scalar(kind, operation, value, target, stream),
     }
 }
 
-/// Applies the operation to consecutive elements. Only constructed elements need a call.
+/// Performs the operation on consecutive elements. Only constructed elements need a call.
 #[inline(always)]
 fn elements<T: CallCounter>(
     element: &TypeCode<'_>,
     count: u32,
-    visit: Visit,
+    operation: Operation,
     value: &mut [u8],
-    other: &mut [u8],
+    target: &mut [u8],
     stream: &mut Cdr<'_, T>,
     env: &mut Environment,
 ) -> Status {
     let size = element.layout.size;
-    if basic(element.kind).is_some() {
+    if basic_layout(element.kind).is_some() {
         for i in 0..count as usize {
-            scalar(element.kind, visit, memory::at(value, i * size), memory::at(other, i * size), stream)?;
+            scalar(
+                element.kind,
+                operation,
+                memory::tail(value, i * size),
+                memory::tail(target, i * size),
+                stream,
+            )?;
         }
     } else {
         for i in 0..count as usize {
-            let (value, other) = (memory::at(value, i * size), memory::at(other, i * size));
-            traverse(element, visit, value, other, stream, env, None)?;
+            let (value, target) = (memory::tail(value, i * size), memory::tail(target, i * size));
+            traverse(element, operation, value, target, stream, env, None)?;
         }
     }
     Ok(())
@@ -197,13 +206,13 @@ fn elements<T: CallCounter>(
 #[inline(always)]
 fn scalar<T: CallCounter>(
     kind: u32,
-    visit: Visit,
+    operation: Operation,
     value: &mut [u8],
-    other: &mut [u8],
+    target: &mut [u8],
     stream: &mut Cdr<'_, T>,
 ) -> Status {
-    match visit {
-        Visit::Encode if ENCODES => match kind {
+    match operation {
+        Operation::Encode if TRAVERSAL_ENCODES => match kind {
             NULL | VOID => Ok(()),
             BOOLEAN | CHAR | OCTET => stream.put_octet(u8::from_ne_bytes(load(value, 0)?)),
             SHORT | USHORT => stream.put_short(u16::from_ne_bytes(load(value, 0)?)),
@@ -211,7 +220,7 @@ fn scalar<T: CallCounter>(
             LONGLONG | ULONGLONG | DOUBLE => stream.put_longlong(u64::from_ne_bytes(load(value, 0)?)),
             kind => Err(Fault::Kind(kind)),
         },
-        Visit::Decode if DECODES => match kind {
+        Operation::Decode if TRAVERSAL_DECODES => match kind {
             NULL | VOID => Ok(()),
             BOOLEAN | CHAR | OCTET => store(value, 0, stream.get_octet()?.to_ne_bytes()),
             SHORT | USHORT => store(value, 0, stream.get_short()?.to_ne_bytes()),
@@ -219,8 +228,8 @@ fn scalar<T: CallCounter>(
             LONGLONG | ULONGLONG | DOUBLE => store(value, 0, stream.get_longlong()?.to_ne_bytes()),
             kind => Err(Fault::Kind(kind)),
         },
-        Visit::Copy => match basic(kind) {
-            Some((size, _)) => match (value.get(..size), other.get_mut(..size)) {
+        Operation::Copy => match basic_layout(kind) {
+            Some((size, _)) => match (value.get(..size), target.get_mut(..size)) {
                 (Some(source), Some(target)) => {
                     target.copy_from_slice(source);
                     Ok(())
@@ -229,8 +238,8 @@ fn scalar<T: CallCounter>(
             },
             None => Err(Fault::Kind(kind)),
         },
-        Visit::Free => Ok(()),
-        // Later steps have other routines for reading and writing.
+        Operation::Free => Ok(()),
+        // In later steps, this routine neither encodes nor decodes.
         _ => Err(Fault::Kind(kind)),
     }
 }

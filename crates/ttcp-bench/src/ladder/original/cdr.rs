@@ -1,4 +1,4 @@
-//! The stream. Each value costs a call with alignment, a bounds check, and a check of the byte order.
+//! The stream of encoded values. Each value costs a call with alignment, bounds check and byte order check.
 
 use std::marker::PhantomData;
 
@@ -10,27 +10,27 @@ pub(crate) struct Cdr<'a, T> {
     read: &'a [u8],
     written: Vec<u8>,
     next: usize,
-    swap: bool,
+    swaps_bytes: bool,
     counter: PhantomData<T>,
 }
 
 impl<'a, T: CallCounter> Cdr<'a, T> {
-    /// Returns a reader of these bytes. With `swap`, they are in the opposite byte order.
-    pub(crate) fn reader(read: &'a [u8], swap: bool) -> Self {
-        Self { read, written: Vec::new(), next: 0, swap, counter: PhantomData }
+    /// Returns a reader of these bytes. If `swaps_bytes` is set, they are in the opposite byte order.
+    pub(crate) fn reader(read: &'a [u8], swaps_bytes: bool) -> Self {
+        Self { read, written: Vec::new(), next: 0, swaps_bytes, counter: PhantomData }
     }
 
     /// Returns a writer that overwrites this buffer, and extends it if necessary.
-    pub(crate) fn writer(written: Vec<u8>, swap: bool) -> Self {
-        Self { read: &[], written, next: 0, swap, counter: PhantomData }
+    pub(crate) fn writer(written: Vec<u8>, swaps_bytes: bool) -> Self {
+        Self { read: &[], written, next: 0, swaps_bytes, counter: PhantomData }
     }
 
-    /// Returns a reader of an encapsulation: its first byte is the byte order.
+    /// Returns a reader of an encapsulation, whose first byte is its byte order.
     #[inline(always)]
     pub(crate) fn encapsulation(bytes: &'a [u8]) -> Result<Self, Fault> {
         let little = *bytes.first().ok_or(Fault::End)? != 0;
-        let swap = little != cfg!(target_endian = "little");
-        Ok(Self { read: bytes, written: Vec::new(), next: 1, swap, counter: PhantomData })
+        let swaps_bytes = little != cfg!(target_endian = "little");
+        Ok(Self { read: bytes, written: Vec::new(), next: 1, swaps_bytes, counter: PhantomData })
     }
 
     pub(crate) fn position(&self) -> usize {
@@ -62,7 +62,7 @@ impl<'a, T: CallCounter> Cdr<'a, T> {
         let bytes = self.read.get(at..).and_then(<[u8]>::first_chunk).ok_or(Fault::End)?;
         self.next = at + 2;
         let value = u16::from_ne_bytes(*bytes);
-        Ok(if self.swap { value.swap_bytes() } else { value })
+        Ok(if self.swaps_bytes { value.swap_bytes() } else { value })
     }
 
     #[inline(never)]
@@ -72,7 +72,7 @@ impl<'a, T: CallCounter> Cdr<'a, T> {
         let bytes = self.read.get(at..).and_then(<[u8]>::first_chunk).ok_or(Fault::End)?;
         self.next = at + 4;
         let value = u32::from_ne_bytes(*bytes);
-        Ok(if self.swap { value.swap_bytes() } else { value })
+        Ok(if self.swaps_bytes { value.swap_bytes() } else { value })
     }
 
     #[inline(never)]
@@ -82,7 +82,7 @@ impl<'a, T: CallCounter> Cdr<'a, T> {
         let bytes = self.read.get(at..).and_then(<[u8]>::first_chunk).ok_or(Fault::End)?;
         self.next = at + 8;
         let value = u64::from_ne_bytes(*bytes);
-        Ok(if self.swap { value.swap_bytes() } else { value })
+        Ok(if self.swaps_bytes { value.swap_bytes() } else { value })
     }
 
     #[inline(never)]
@@ -95,7 +95,7 @@ impl<'a, T: CallCounter> Cdr<'a, T> {
     #[inline(never)]
     pub(crate) fn put_short(&mut self, value: u16) -> Status {
         T::call(Routine::Put);
-        let value = if self.swap { value.swap_bytes() } else { value };
+        let value = if self.swaps_bytes { value.swap_bytes() } else { value };
         self.next_space(2)?.copy_from_slice(&value.to_ne_bytes());
         Ok(())
     }
@@ -103,7 +103,7 @@ impl<'a, T: CallCounter> Cdr<'a, T> {
     #[inline(never)]
     pub(crate) fn put_long(&mut self, value: u32) -> Status {
         T::call(Routine::Put);
-        let value = if self.swap { value.swap_bytes() } else { value };
+        let value = if self.swaps_bytes { value.swap_bytes() } else { value };
         self.next_space(4)?.copy_from_slice(&value.to_ne_bytes());
         Ok(())
     }
@@ -111,7 +111,7 @@ impl<'a, T: CallCounter> Cdr<'a, T> {
     #[inline(never)]
     pub(crate) fn put_longlong(&mut self, value: u64) -> Status {
         T::call(Routine::Put);
-        let value = if self.swap { value.swap_bytes() } else { value };
+        let value = if self.swaps_bytes { value.swap_bytes() } else { value };
         self.next_space(8)?.copy_from_slice(&value.to_ne_bytes());
         Ok(())
     }

@@ -1,8 +1,8 @@
-//! Type codes: bytes that are parsed whenever they are used.
+//! Type codes, which are bytes that are parsed whenever they are used.
 
 use super::{CallCounter, Cdr, Fault, Routine};
 
-/// A stored type code.
+/// A type code with its own memory.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredTypeCode {
     kind: u32,
@@ -20,7 +20,7 @@ impl StoredTypeCode {
     }
 }
 
-/// A type code.
+/// A reference to a type code.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TypeCode<'a> {
     pub(crate) kind: u32,
@@ -29,7 +29,7 @@ pub(crate) struct TypeCode<'a> {
 }
 
 impl<'a> TypeCode<'a> {
-    /// The type of values that are type codes themselves.
+    /// The IDL type `TypeCode`, whose values are type codes.
     pub(crate) const OF_TYPE_CODE: TypeCode<'static> =
         TypeCode { kind: super::kind::TYPE_CODE, parameters: &[] };
 
@@ -40,7 +40,7 @@ impl<'a> TypeCode<'a> {
         self.kind
     }
 
-    /// Returns a stream of the parameters, in their own byte order.
+    /// Returns a stream that reads the parameters in their own byte order.
     #[inline(always)]
     pub(crate) fn parameters<T: CallCounter>(&self) -> Result<Cdr<'a, T>, Fault> {
         Cdr::encapsulation(self.parameters)

@@ -1,15 +1,15 @@
 //! Step 0: an interpreter of type codes as in the first ORBs with IIOP, without precomputation.
 //!
 //! A type code is a byte string that is parsed whenever it is used. [`traverse`](traverse::traverse)
-//! traverses a type, and calls a function pointer (a *visit*) for each value. The visits
+//! traverses a value by its type, and calls a function pointer (a *visit*) for each part. The visits
 //! [`encoder`](visits::encoder), [`decoder`](visits::decoder), [`deep_copy`](visits::deep_copy) and
 //! [`deep_free`](visits::deep_free) call `traverse` for constructed values.
 //!
-//! Nothing is cached. For every struct, the engine skips the names in its type code, and computes size and
-//! alignment of each member. A number costs the call of a visit and a call of the stream. Freeing a sequence
-//! traverses all its elements.
+//! Nothing is cached. For every struct, the engine skips the names in its type code, and computes the size
+//! and the alignment of each member. A number costs the call of a visit and a call of the stream. Freeing a
+//! sequence traverses all its elements.
 //!
-//! Routines that were calls in the published engine are calls here, too (`inline(never)`).
+//! Routines that were calls in the published engine are also calls in this one (`inline(never)`).
 //! `benches/dynamic.rs` includes this directory as its baseline.
 
 pub(crate) mod cdr;

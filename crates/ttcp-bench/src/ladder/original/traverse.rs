@@ -1,16 +1,17 @@
 //! The traversal of values, and the queries of type codes.
 
 use super::kind::{ARRAY, SEQUENCE, STRUCT};
-use super::memory::{self, SEQUENCE_SIZE, TYPE_CODE_SIZE, basic};
+use super::memory::{self, SEQUENCE_SIZE_AND_ALIGNMENT, TYPE_CODE_SIZE_AND_ALIGNMENT, basic_layout};
 use super::visits::{Visit, decoder};
 use super::{CallCounter, Cdr, Environment, Fault, Routine, Status, TypeCode};
 
 /// Calls `visit` for each element or member of a value, or for the value itself if it is not constructed.
+/// `target` is the memory of the copy in a deep copy, and empty for other visits.
 #[inline(never)]
 pub(crate) fn traverse<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
-    other: &mut [u8],
+    target: &mut [u8],
     stream: &mut Cdr<'_, T>,
     env: &mut Environment,
     visit: Visit<T>,
@@ -18,36 +19,37 @@ pub(crate) fn traverse<T: CallCounter>(
     T::call(Routine::Traverse);
     match code.kind {
         SEQUENCE => {
-            let (length, buffer) = memory::sequence(value)?;
-            let copied = memory::sequence(other).ok().map(|(_, buffer)| buffer);
+            let (length, buffer) = memory::load_sequence(value)?;
+            let target_buffer = memory::load_sequence(target).ok().map(|(_, buffer)| buffer);
             let mut block = env.heap.take_block(buffer);
-            let mut copy = copied.map(|copy| env.heap.take_block(copy)).unwrap_or_default();
-            let status = elements(code, length, &mut block, &mut copy, stream, env, visit);
+            let mut target_block =
+                target_buffer.map(|buffer| env.heap.take_block(buffer)).unwrap_or_default();
+            let status = elements(code, length, &mut block, &mut target_block, stream, env, visit);
             env.heap.return_block(buffer, block);
-            if let Some(copied) = copied {
-                env.heap.return_block(copied, copy);
+            if let Some(buffer) = target_buffer {
+                env.heap.return_block(buffer, target_block);
             }
             status
         }
         ARRAY => {
             let length = ulong_param::<T>(code)?;
-            elements(code, length, value, other, stream, env, visit)
+            elements(code, length, value, target, stream, env, visit)
         }
         STRUCT => {
             let mut parameters = code.parameters::<T>()?;
-            struct_traverse(&mut parameters, value, other, stream, env, Some(visit)).map(drop)
+            struct_traverse(&mut parameters, value, target, stream, env, Some(visit)).map(drop)
         }
-        _ => visit(code, value, other, stream, env),
+        _ => visit(code, value, target, stream, env),
     }
 }
 
-/// Calls `visit` for each element, with the memory of the element in both values.
+/// Calls `visit` for each element, with the memory of the element in `value` and in `target`.
 #[inline(always)]
 fn elements<T: CallCounter>(
     code: &TypeCode<'_>,
     count: u32,
     value: &mut [u8],
-    other: &mut [u8],
+    target: &mut [u8],
     stream: &mut Cdr<'_, T>,
     env: &mut Environment,
     visit: Visit<T>,
@@ -55,23 +57,23 @@ fn elements<T: CallCounter>(
     let element = typecode_param::<T>(code, env)?;
     let size = element_size::<T>(&element, env)?;
     for i in 0..count as usize {
-        visit(&element, memory::at(value, i * size), memory::at(other, i * size), stream, env)?;
+        visit(&element, memory::tail(value, i * size), memory::tail(target, i * size), stream, env)?;
     }
     Ok(())
 }
 
-/// Calls `visit`, if there is one, for each member. Returns size and alignment of the struct.
+/// Calls `visit`, if given, for each member. Returns the struct's size and alignment in memory, in bytes.
 #[inline(never)]
 pub(crate) fn struct_traverse<T: CallCounter>(
     parameters: &mut Cdr<'_, T>,
     value: &mut [u8],
-    other: &mut [u8],
+    target: &mut [u8],
     stream: &mut Cdr<'_, T>,
     env: &mut Environment,
     visit: Option<Visit<T>>,
 ) -> Result<(usize, usize), Fault> {
     T::call(Routine::StructTraverse);
-    // Repository id and name.
+    // These are the repository id and the name.
     parameters.skip_string()?;
     parameters.skip_string()?;
     let (mut at, mut max_alignment) = (0, 1);
@@ -83,7 +85,7 @@ pub(crate) fn struct_traverse<T: CallCounter>(
         at = aligned(at, alignment);
         max_alignment = max_alignment.max(alignment);
         if let Some(visit) = visit {
-            visit(&member, memory::at(value, at), memory::at(other, at), stream, env)?;
+            visit(&member, memory::tail(value, at), memory::tail(target, at), stream, env)?;
         }
         at += size;
     }
@@ -98,14 +100,14 @@ pub(crate) fn calc_nested_size_and_alignment<T: CallCounter>(
 ) -> Result<(usize, usize), Fault> {
     T::call(Routine::SizeAndAlignment);
     let kind = code.kind;
-    if let Some(basic) = basic(kind) {
-        return Ok(basic);
+    if let Some(layout) = basic_layout(kind) {
+        return Ok(layout);
     }
     Ok(match kind {
-        SEQUENCE => SEQUENCE_SIZE,
+        SEQUENCE => SEQUENCE_SIZE_AND_ALIGNMENT,
         STRUCT => {
-            let mut nothing = Cdr::<T>::reader(&[], false);
-            struct_traverse(&mut code.parameters()?, &mut [], &mut [], &mut nothing, env, None)?
+            let mut no_stream = Cdr::<T>::reader(&[], false);
+            struct_traverse(&mut code.parameters()?, &mut [], &mut [], &mut no_stream, env, None)?
         }
         ARRAY => {
             let mut parameters = code.parameters::<T>()?;
@@ -124,7 +126,7 @@ pub(crate) fn element_size<T: CallCounter>(
     element: &TypeCode<'_>,
     env: &mut Environment,
 ) -> Result<usize, Fault> {
-    match basic(element.kind) {
+    match basic_layout(element.kind) {
         Some((size, _)) => Ok(size),
         None => Ok(calc_nested_size_and_alignment::<T>(element, env)?.0),
     }
@@ -137,7 +139,7 @@ fn param_count<T: CallCounter>(code: &TypeCode<'_>) -> usize {
     if matches!(code.kind, SEQUENCE | ARRAY) { 2 } else { 0 }
 }
 
-/// Returns the type of the elements. The type is decoded from the parameters as a value that is a type code.
+/// Returns the type of the elements, which is decoded like a value of the IDL type `TypeCode`.
 #[inline(never)]
 pub(crate) fn typecode_param<'a, T: CallCounter>(
     code: &TypeCode<'a>,
@@ -148,7 +150,7 @@ pub(crate) fn typecode_param<'a, T: CallCounter>(
         return Err(Fault::Kind(code.kind));
     }
     let mut parameters = code.parameters::<T>()?;
-    let mut decoded = [0; TYPE_CODE_SIZE.0];
+    let mut decoded = [0; TYPE_CODE_SIZE_AND_ALIGNMENT.0];
     decoder(&TypeCode::OF_TYPE_CODE, &mut decoded, &mut [], &mut parameters, env)?;
     let [kind, end, length] = [0, 4, 8].map(|at| memory::load(&decoded, at).map(u32::from_ne_bytes));
     let (end, length) = (end? as usize, length? as usize);

@@ -1,12 +1,12 @@
-//! The visits: the callbacks for each value.
+//! The visits: the functions that the traversal calls for each value. They encode, decode, copy or free it.
 
 use super::kind::*;
 use super::memory::{self, load, store};
 use super::traverse::{calc_nested_size_and_alignment, element_size, traverse, typecode_param, ulong_param};
 use super::{CallCounter, Cdr, Environment, Fault, Routine, Status, TypeCode};
 
-/// The callback for a value. The arguments are the type, the memory of the value and of its copy, the stream,
-/// and the environment.
+/// The callback for a value. The arguments are the type, the memory of the value, the memory of its copy
+/// (empty except in a deep copy), the stream, and the environment.
 pub(crate) type Visit<T> =
     fn(&TypeCode<'_>, &mut [u8], &mut [u8], &mut Cdr<'_, T>, &mut Environment) -> Status;
 
@@ -14,7 +14,7 @@ pub(crate) type Visit<T> =
 pub(crate) fn encoder<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
-    other: &mut [u8],
+    target: &mut [u8],
     stream: &mut Cdr<'_, T>,
     env: &mut Environment,
 ) -> Status {
@@ -26,11 +26,11 @@ pub(crate) fn encoder<T: CallCounter>(
         LONG | ULONG | FLOAT | ENUM => stream.put_long(u32::from_ne_bytes(load(value, 0)?)),
         LONGLONG | ULONGLONG | DOUBLE => stream.put_longlong(u64::from_ne_bytes(load(value, 0)?)),
         SEQUENCE => {
-            let (length, _) = memory::sequence(value)?;
+            let (length, _) = memory::load_sequence(value)?;
             stream.put_long(length)?;
-            traverse(code, value, other, stream, env, encoder)
+            traverse(code, value, target, stream, env, encoder)
         }
-        STRUCT | ARRAY => traverse(code, value, other, stream, env, encoder),
+        STRUCT | ARRAY => traverse(code, value, target, stream, env, encoder),
         kind => Err(Fault::Kind(kind)),
     }
 }
@@ -39,7 +39,7 @@ pub(crate) fn encoder<T: CallCounter>(
 pub(crate) fn decoder<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
-    other: &mut [u8],
+    target: &mut [u8],
     stream: &mut Cdr<'_, T>,
     env: &mut Environment,
 ) -> Status {
@@ -66,9 +66,9 @@ pub(crate) fn decoder<T: CallCounter>(
             }
             let buffer = env.heap.allocate(size.saturating_mul(length as usize))?;
             memory::store_sequence(value, length, buffer)?;
-            traverse(code, value, other, stream, env, decoder)
+            traverse(code, value, target, stream, env, decoder)
         }
-        STRUCT | ARRAY => traverse(code, value, other, stream, env, decoder),
+        STRUCT | ARRAY => traverse(code, value, target, stream, env, decoder),
         kind => Err(Fault::Kind(kind)),
     }
 }
@@ -77,23 +77,23 @@ pub(crate) fn decoder<T: CallCounter>(
 pub(crate) fn deep_copy<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
-    other: &mut [u8],
+    target: &mut [u8],
     stream: &mut Cdr<'_, T>,
     env: &mut Environment,
 ) -> Status {
     match code.kind {
         SEQUENCE => {
-            let (length, _) = memory::sequence(value)?;
+            let (length, _) = memory::load_sequence(value)?;
             let element = typecode_param::<T>(code, env)?;
             let size = element_size::<T>(&element, env)?;
             let buffer = env.heap.allocate(size.saturating_mul(length as usize))?;
-            memory::store_sequence(other, length, buffer)?;
-            traverse(code, value, other, stream, env, deep_copy)
+            memory::store_sequence(target, length, buffer)?;
+            traverse(code, value, target, stream, env, deep_copy)
         }
-        STRUCT | ARRAY => traverse(code, value, other, stream, env, deep_copy),
+        STRUCT | ARRAY => traverse(code, value, target, stream, env, deep_copy),
         _ => {
             let (size, _) = calc_nested_size_and_alignment::<T>(code, env)?;
-            let (Some(source), Some(target)) = (value.get(..size), other.get_mut(..size)) else {
+            let (Some(source), Some(target)) = (value.get(..size), target.get_mut(..size)) else {
                 return Err(Fault::Memory);
             };
             target.copy_from_slice(source);
@@ -106,22 +106,22 @@ pub(crate) fn deep_copy<T: CallCounter>(
 pub(crate) fn deep_free<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
-    other: &mut [u8],
+    target: &mut [u8],
     stream: &mut Cdr<'_, T>,
     env: &mut Environment,
 ) -> Status {
     T::call(Routine::DeepFree);
     match code.kind::<T>() {
         SEQUENCE => {
-            traverse(code, value, other, stream, env, deep_free)?;
-            let (_, buffer) = memory::sequence(value)?;
+            traverse(code, value, target, stream, env, deep_free)?;
+            let (_, buffer) = memory::load_sequence(value)?;
             env.heap.release(buffer);
             Ok(())
         }
-        STRUCT => traverse(code, value, other, stream, env, deep_free),
-        // The first number of the parameters is the kind of the elements. Only constructed ones have buffers.
+        STRUCT => traverse(code, value, target, stream, env, deep_free),
+        // The first number in the parameters is the kind of the elements. Basic elements have no buffers.
         ARRAY => match code.parameters::<T>()?.get_long()? {
-            STRUCT | SEQUENCE | ARRAY => traverse(code, value, other, stream, env, deep_free),
+            STRUCT | SEQUENCE | ARRAY => traverse(code, value, target, stream, env, deep_free),
             _ => Ok(()),
         },
         _ => Ok(()),

@@ -1,8 +1,8 @@
-//! The receiver, with a routine for each kind of constructed type.
+//! The decoding of values, with a routine for each kind of constructed type.
 
 use super::code::{typecode_param, ulong_param};
 use super::kind::*;
-use super::memory::{self, basic, store};
+use super::memory::{self, basic_layout, store};
 use super::{CallCounter, Cdr, Environment, Fault, Routine, Status, TypeCode, decode_scalars, raise};
 
 #[inline(never)]
@@ -52,13 +52,13 @@ fn decode_struct<T: CallCounter>(
 ) -> Status {
     T::call(Routine::Decoder);
     let mut parameters = code.parameters::<T>()?;
-    // Repository id and name.
+    // These are the repository id and the name.
     parameters.skip_string()?;
     parameters.skip_string()?;
     for index in 0..parameters.get_long()? as usize {
         parameters.skip_string()?;
         let (member, offset) = code.member(index, parameters.get_type_code()?)?;
-        let value = memory::at(value, offset);
+        let value = memory::tail(value, offset);
         match member.kind {
             SEQUENCE => decode_sequence(&member, value, stream, env)?,
             STRUCT => decode_struct(&member, value, stream, env)?,
@@ -90,12 +90,12 @@ fn elements<T: CallCounter>(
     stream: &mut Cdr<'_, T>,
     env: &mut Environment,
 ) -> Status {
-    if basic(element.kind).is_some() {
+    if basic_layout(element.kind).is_some() {
         return decode_scalars(element.kind, count, value, stream);
     }
     let size = element.layout.size;
     for i in 0..count {
-        let value = memory::at(value, i * size);
+        let value = memory::tail(value, i * size);
         match element.kind {
             STRUCT => decode_struct(element, value, stream, env)?,
             SEQUENCE => decode_sequence(element, value, stream, env)?,
@@ -105,7 +105,7 @@ fn elements<T: CallCounter>(
     Ok(())
 }
 
-/// Reads consecutive numbers one by one.
+/// Decodes consecutive numbers one by one.
 #[inline(always)]
 pub(crate) fn decode_one_by_one<T: CallCounter>(
     kind: u32,
@@ -113,9 +113,9 @@ pub(crate) fn decode_one_by_one<T: CallCounter>(
     value: &mut [u8],
     stream: &mut Cdr<'_, T>,
 ) -> Status {
-    let size = basic(kind).map_or(0, |(size, _)| size);
+    let size = basic_layout(kind).map_or(0, |(size, _)| size);
     for i in 0..count {
-        scalar(kind, memory::at(value, i * size), stream)?;
+        scalar(kind, memory::tail(value, i * size), stream)?;
     }
     Ok(())
 }

@@ -1,9 +1,8 @@
 //! Step 3: the receiver is split into small routines, and error handling is moved out of line.
 //!
-//! Each kind of constructed type has a small routine for reading ([`mod@decode`]), which need not check the
-//! operation. Faults are returned through a function that is not inlined ([`raise`]), so that the common code
-//! is contiguous. Writing, copying and freeing remain in the traversal of step 2, which no longer reads
-//! values.
+//! Each kind of constructed type has a small routine for decoding ([`mod@decode`]), which need not check
+//! which operation is performed. Faults are returned through a function that is not inlined ([`raise`]), so
+//! that the common code is contiguous. Encoding, copying and freeing remain in the traversal of step 2.
 
 #[path = "../inlined/cdr.rs"]
 pub(crate) mod cdr;
@@ -19,10 +18,10 @@ pub(crate) use code::{StoredTypeCode, TypeCode};
 pub(crate) use decode::{decode, decode_one_by_one as decode_scalars};
 pub(crate) use traverse::{copy, encode, free};
 
-const DECODES: bool = false;
-const ENCODES: bool = true;
+const TRAVERSAL_DECODES: bool = false;
+const TRAVERSAL_ENCODES: bool = true;
 
-/// Returns the fault. Not inlined, so that error handling is out of line.
+/// Returns the fault. It is not inlined, so that error handling is out of line.
 #[cold]
 #[inline(never)]
 pub(crate) fn raise(fault: Fault) -> Fault {

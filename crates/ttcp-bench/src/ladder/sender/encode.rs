@@ -1,8 +1,8 @@
-//! The sender, with a routine for each kind of constructed type.
+//! The encoding of values, with a routine for each kind of constructed type.
 
 use super::code::{typecode_param, ulong_param};
 use super::kind::*;
-use super::memory::{self, basic, load};
+use super::memory::{self, basic_layout, load};
 use super::{CallCounter, Cdr, Environment, Fault, Routine, Status, TypeCode, encode_scalars, raise};
 
 #[inline(never)]
@@ -30,7 +30,7 @@ fn encode_sequence<T: CallCounter>(
 ) -> Status {
     T::call(Routine::Encoder);
     let element = typecode_param::<T>(code)?;
-    let (length, buffer) = memory::sequence(value)?;
+    let (length, buffer) = memory::load_sequence(value)?;
     stream.put_long(length)?;
     let mut block = env.heap.take_block(buffer);
     let status = elements(&element, length as usize, &mut block, stream, env);
@@ -47,13 +47,13 @@ fn encode_struct<T: CallCounter>(
 ) -> Status {
     T::call(Routine::Encoder);
     let mut parameters = code.parameters::<T>()?;
-    // Repository id and name.
+    // These are the repository id and the name.
     parameters.skip_string()?;
     parameters.skip_string()?;
     for index in 0..parameters.get_long()? as usize {
         parameters.skip_string()?;
         let (member, offset) = code.member(index, parameters.get_type_code()?)?;
-        let value = memory::at(value, offset);
+        let value = memory::tail(value, offset);
         match member.kind {
             SEQUENCE => encode_sequence(&member, value, stream, env)?,
             STRUCT => encode_struct(&member, value, stream, env)?,
@@ -85,12 +85,12 @@ fn elements<T: CallCounter>(
     stream: &mut Cdr<'_, T>,
     env: &mut Environment,
 ) -> Status {
-    if basic(element.kind).is_some() {
+    if basic_layout(element.kind).is_some() {
         return encode_scalars(element.kind, count, value, stream);
     }
     let size = element.layout.size;
     for i in 0..count {
-        let value = memory::at(value, i * size);
+        let value = memory::tail(value, i * size);
         match element.kind {
             STRUCT => encode_struct(element, value, stream, env)?,
             SEQUENCE => encode_sequence(element, value, stream, env)?,
@@ -100,7 +100,7 @@ fn elements<T: CallCounter>(
     Ok(())
 }
 
-/// Writes consecutive numbers one by one.
+/// Encodes consecutive numbers one by one.
 #[inline(always)]
 pub(crate) fn encode_one_by_one<T: CallCounter>(
     kind: u32,
@@ -108,9 +108,9 @@ pub(crate) fn encode_one_by_one<T: CallCounter>(
     value: &mut [u8],
     stream: &mut Cdr<'_, T>,
 ) -> Status {
-    let size = basic(kind).map_or(0, |(size, _)| size);
+    let size = basic_layout(kind).map_or(0, |(size, _)| size);
     for i in 0..count {
-        scalar(kind, memory::at(value, i * size), stream)?;
+        scalar(kind, memory::tail(value, i * size), stream)?;
     }
     Ok(())
 }

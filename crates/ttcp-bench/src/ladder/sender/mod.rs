@@ -1,6 +1,4 @@
-//! Step 4: the sender is split into small routines, too.
-//!
-//! The traversal of step 2 now only copies and frees values.
+//! Step 4: the sender is also split into small routines. The traversal of step 2 now only copies and frees.
 
 #[path = "../inlined/cdr.rs"]
 pub(crate) mod cdr;
@@ -20,5 +18,5 @@ pub(crate) use decode::{decode, decode_one_by_one as decode_scalars};
 pub(crate) use encode::{encode, encode_one_by_one as encode_scalars};
 pub(crate) use traverse::{copy, free};
 
-const DECODES: bool = false;
-const ENCODES: bool = false;
+const TRAVERSAL_DECODES: bool = false;
+const TRAVERSAL_ENCODES: bool = false;

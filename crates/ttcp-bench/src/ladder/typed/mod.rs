@@ -1,5 +1,5 @@
-//! Step 5: sequences and arrays of numbers have routines of their own, which check, swap and copy all
-//! elements in one loop.
+//! Step 5: sequences and arrays of numbers have routines of their own, which check the bounds once, and swap
+//! and copy all elements in one loop.
 //!
 //! The literature describes this step as future work.
 
@@ -24,5 +24,5 @@ pub(crate) use encode::encode;
 pub(crate) use sequences::{decode_scalars, encode_scalars};
 pub(crate) use traverse::{copy, free};
 
-const DECODES: bool = false;
-const ENCODES: bool = false;
+const TRAVERSAL_DECODES: bool = false;
+const TRAVERSAL_ENCODES: bool = false;

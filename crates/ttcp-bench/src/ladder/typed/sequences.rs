@@ -1,4 +1,4 @@
-//! Consecutive numbers: a routine for each size with one bounds check and a loop.
+//! The routines for consecutive numbers: one for each size, with a single bounds check and a loop.
 
 use super::kind::*;
 use super::{CallCounter, Cdr, Fault, Routine, Status, raise};
@@ -46,7 +46,7 @@ fn decode_run<T: CallCounter, const N: usize>(
     T::call(Routine::Decoder);
     let bytes = stream.get_run(count, N)?;
     match value.get_mut(..bytes.len()) {
-        Some(value) => copy_swapped::<N>(bytes, value, stream.swaps()),
+        Some(value) => copy_swapped::<N>(bytes, value, stream.swaps_bytes()),
         None => return Err(raise(Fault::Memory)),
     }
     Ok(())
@@ -59,15 +59,15 @@ fn encode_run<T: CallCounter, const N: usize>(
     stream: &mut Cdr<'_, T>,
 ) -> Status {
     T::call(Routine::Encoder);
-    let swaps = stream.swaps();
+    let swaps_bytes = stream.swaps_bytes();
     let Some(value) = value.get(..count.saturating_mul(N)) else { return Err(raise(Fault::Memory)) };
-    copy_swapped::<N>(value, stream.put_run(count, N)?, swaps);
+    copy_swapped::<N>(value, stream.put_run(count, N)?, swaps_bytes);
     Ok(())
 }
 
 #[inline(always)]
-fn copy_swapped<const N: usize>(source: &[u8], target: &mut [u8], swap: bool) {
-    if !swap || N == 1 {
+fn copy_swapped<const N: usize>(source: &[u8], target: &mut [u8], swaps_bytes: bool) {
+    if !swaps_bytes || N == 1 {
         target.copy_from_slice(source);
         return;
     }

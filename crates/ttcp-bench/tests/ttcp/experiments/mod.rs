@@ -254,7 +254,7 @@ fn wrong_options_say_what_is_right() {
     let dir = tempfile::tempdir().unwrap();
     for (arguments, told) in [
         (&["latency", "--peers", "zorp"][..], "there is no peer 'zorp', only: raw, zorb"),
-        (&["report", "none"], "none has no results: use a directory that was --out of an experiment"),
+        (&["report", "none"], "none has no results: use a directory that an experiment had as --out"),
         (&["compare", "a", "b"], "a has no results"),
         (&["latency", "--units", "0"], "0 is not in 1.."),
         (&["latency", "--quick", "--out", "/proc/none"], "cannot create the directory /proc/none"),

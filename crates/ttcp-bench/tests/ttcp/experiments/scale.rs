@@ -107,7 +107,7 @@ fn an_object_that_is_another_is_told() {
         references[3] = references[1];
         fs::write(&path, references.join("\n")).unwrap();
         let stderr = text(&run(dir.path(), &client).stderr);
-        let told = "called object 1 confirms 6 bytes, but 2 were sent: it is another object";
+        let told = "the object of reference 1 confirms 6 bytes, but 2 were sent to it: references do not lead to different objects";
         assert!(stderr.contains(told), "{serving}: {stderr}");
     }
 }
@@ -131,9 +131,9 @@ fn what_cannot_be_held_or_called_is_told() {
     ] {
         let hold = [
             "hold",
-            "--server",
+            "--server-pid",
             pid,
-            "--ready",
+            "--server-address",
             ready,
             "--connections",
             connections,

@@ -167,9 +167,12 @@ fn what_clients_leave_out_is_a_failure() {
     assert_eq!(out.status.code(), Some(1), "{stderr}");
     assert!(stderr.contains("only 3 of 4 messages arrived"), "{stderr}");
     let out = run(dir.path(), &["series", "--n", "1000", "--frame", "200"]);
-    assert!(text(&out.stderr).contains("1000 frames of 200 ms take 200 s, more than --timeout 120"));
+    assert!(
+        text(&out.stderr)
+            .contains("1000 frames of 200 ms take 200 s; --timeout must be longer (it is 120 s)")
+    );
     let out = run(dir.path(), &["run", "--tests", "ping,series"]);
-    assert!(text(&out.stderr).contains("series is an experiment of its own: ttcp series"));
+    assert!(text(&out.stderr).contains("the test 'series' belongs to another experiment: use ttcp series"));
 }
 
 #[cfg(target_os = "linux")]

@@ -98,8 +98,8 @@ fn profilers_that_are_not_there_are_named() {
     let (stdout, stderr) = (text(&out.stdout), text(&out.stderr));
     assert!(out.status.success(), "{stdout}{stderr}");
     for told in [
-        "whitebox without perf has no milliseconds: it is not installed (Debian: linux-perf)",
-        "whitebox without callgrind has no calls and no chains of calls: it is not installed (Debian: valgrind)",
+        "whitebox measures no milliseconds: perf is not installed (Debian: linux-perf)",
+        "whitebox measures no calls and no chains of calls: callgrind is not installed (Debian: valgrind)",
     ] {
         assert!(stderr.contains(told), "{stderr}");
     }

@@ -1,5 +1,5 @@
 // Servants of the interfaces in rich.idl, made by `idlc skeleton`.
-// Each method answers NO_IMPLEMENT until it is written.
+// Each method raises NO_IMPLEMENT until you implement it.
 
 use zorb::prelude::*;
 
@@ -10,13 +10,13 @@ pub struct NamedImpl;
 impl idl::base::NamedServant for NamedImpl {
     /// IDL: `attribute string name`
     async fn name(&self) -> Result<String, SystemException> {
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `attribute string name`
     async fn set_name(&self, value: &str) -> Result<(), SystemException> {
         let _ = (value,);
-        Err(not_written())
+        Err(not_implemented())
     }
 }
 
@@ -28,7 +28,7 @@ impl idl::rich::CallbackServant for CallbackImpl {
     /// IDL: `oneway void ring(in string what, in long times)`
     async fn ring(&self, what: &str, times: i32) -> Result<(), SystemException> {
         let _ = (what, times);
-        Err(not_written())
+        Err(not_implemented())
     }
 }
 
@@ -44,13 +44,13 @@ impl idl::rich::ScalarsServant for ScalarsImpl {
         b: bool,
     ) -> Result<(bool, bool, bool), SystemException> {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `octet an_octet(in octet a, inout octet b, out octet c)`
     async fn an_octet(&self, a: u8, b: u8) -> Result<(u8, u8, u8), SystemException> {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `char a_char(in char a, inout char b, out char c)`
@@ -60,7 +60,7 @@ impl idl::rich::ScalarsServant for ScalarsImpl {
         b: Char,
     ) -> Result<(Char, Char, Char), SystemException> {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `wchar a_wchar(in wchar a, inout wchar b, out wchar c)`
@@ -70,13 +70,13 @@ impl idl::rich::ScalarsServant for ScalarsImpl {
         b: WChar,
     ) -> Result<(WChar, WChar, WChar), SystemException> {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `short a_short(in short a, inout short b, out short c)`
     async fn a_short(&self, a: i16, b: i16) -> Result<(i16, i16, i16), SystemException> {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `unsigned short a_ushort(in unsigned short a, inout unsigned short b, out unsigned short c)`
@@ -86,19 +86,19 @@ impl idl::rich::ScalarsServant for ScalarsImpl {
         b: u16,
     ) -> Result<(u16, u16, u16), SystemException> {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `long a_long(in long a, inout long b, out long c)`
     async fn a_long(&self, a: i32, b: i32) -> Result<(i32, i32, i32), SystemException> {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `unsigned long a_ulong(in unsigned long a, inout unsigned long b, out unsigned long c)`
     async fn a_ulong(&self, a: u32, b: u32) -> Result<(u32, u32, u32), SystemException> {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `long long a_longlong(in long long a, inout long long b, out long long c)`
@@ -108,7 +108,7 @@ impl idl::rich::ScalarsServant for ScalarsImpl {
         b: i64,
     ) -> Result<(i64, i64, i64), SystemException> {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `unsigned long long a_ulonglong(in unsigned long long a, inout unsigned long long b, out unsigned long long c)`
@@ -118,19 +118,19 @@ impl idl::rich::ScalarsServant for ScalarsImpl {
         b: u64,
     ) -> Result<(u64, u64, u64), SystemException> {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `int8 an_int8(in int8 a, inout int8 b, out int8 c)`
     async fn an_int8(&self, a: i8, b: i8) -> Result<(i8, i8, i8), SystemException> {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `float a_float(in float a, inout float b, out float c)`
     async fn a_float(&self, a: f32, b: f32) -> Result<(f32, f32, f32), SystemException> {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `double a_double(in double a, inout double b, out double c)`
@@ -140,7 +140,7 @@ impl idl::rich::ScalarsServant for ScalarsImpl {
         b: f64,
     ) -> Result<(f64, f64, f64), SystemException> {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `long double a_longdouble(in long double a, inout long double b, out long double c)`
@@ -150,7 +150,7 @@ impl idl::rich::ScalarsServant for ScalarsImpl {
         b: LongDouble,
     ) -> Result<(LongDouble, LongDouble, LongDouble), SystemException> {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `Rich::Money a_fixed(in Rich::Money a, inout Rich::Money b, out Rich::Money c)`
@@ -163,7 +163,7 @@ impl idl::rich::ScalarsServant for ScalarsImpl {
         SystemException,
     > {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `Base::Colour an_enum(in Base::Colour a, inout Base::Colour b, out Base::Colour c)`
@@ -176,7 +176,7 @@ impl idl::rich::ScalarsServant for ScalarsImpl {
         SystemException,
     > {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `Rich::Flags a_bitmask(in Rich::Flags a, inout Rich::Flags b, out Rich::Flags c)`
@@ -189,7 +189,7 @@ impl idl::rich::ScalarsServant for ScalarsImpl {
         SystemException,
     > {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `Rich::Bits a_bitset(in Rich::Bits a, inout Rich::Bits b, out Rich::Bits c)`
@@ -199,7 +199,7 @@ impl idl::rich::ScalarsServant for ScalarsImpl {
         b: idl::rich::Bits,
     ) -> Result<(idl::rich::Bits, idl::rich::Bits, idl::rich::Bits), SystemException> {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `Rich::Percent a_range(in Rich::Percent a, inout Rich::Percent b, out Rich::Percent c)`
@@ -212,7 +212,7 @@ impl idl::rich::ScalarsServant for ScalarsImpl {
         SystemException,
     > {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 }
 
@@ -228,7 +228,7 @@ impl idl::rich::TextsServant for TextsImpl {
         b: String,
     ) -> Result<(String, String, String), SystemException> {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `wstring a_wstring(in wstring a, inout wstring b, out wstring c)`
@@ -238,7 +238,7 @@ impl idl::rich::TextsServant for TextsImpl {
         b: WString,
     ) -> Result<(WString, WString, WString), SystemException> {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `Rich::Code a_bounded(in Rich::Code a, inout Rich::Code b, out Rich::Code c)`
@@ -248,7 +248,7 @@ impl idl::rich::TextsServant for TextsImpl {
         b: idl::rich::Code,
     ) -> Result<(idl::rich::Code, idl::rich::Code, idl::rich::Code), SystemException> {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `Rich::WCode a_bounded_wide(in Rich::WCode a, inout Rich::WCode b, out Rich::WCode c)`
@@ -261,7 +261,7 @@ impl idl::rich::TextsServant for TextsImpl {
         SystemException,
     > {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 }
 
@@ -277,7 +277,7 @@ impl idl::rich::CollectionsServant for CollectionsImpl {
         b: idl::rich::Data,
     ) -> Result<(idl::rich::Data, idl::rich::Data, idl::rich::Data), SystemException> {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `Rich::Longs numbers(in Rich::Longs a, inout Rich::Longs b, out Rich::Longs c)`
@@ -290,7 +290,7 @@ impl idl::rich::CollectionsServant for CollectionsImpl {
         SystemException,
     > {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `Rich::Names words(in Rich::Names a, inout Rich::Names b, out Rich::Names c)`
@@ -303,7 +303,7 @@ impl idl::rich::CollectionsServant for CollectionsImpl {
         SystemException,
     > {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `Rich::Key bounded_octets(in Rich::Key a, inout Rich::Key b, out Rich::Key c)`
@@ -313,7 +313,7 @@ impl idl::rich::CollectionsServant for CollectionsImpl {
         b: idl::rich::Key,
     ) -> Result<(idl::rich::Key, idl::rich::Key, idl::rich::Key), SystemException> {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `Rich::Few bounded_numbers(in Rich::Few a, inout Rich::Few b, out Rich::Few c)`
@@ -323,7 +323,7 @@ impl idl::rich::CollectionsServant for CollectionsImpl {
         b: idl::rich::Few,
     ) -> Result<(idl::rich::Few, idl::rich::Few, idl::rich::Few), SystemException> {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `Rich::FewNames bounded_names(in Rich::FewNames a, inout Rich::FewNames b, out Rich::FewNames c)`
@@ -336,7 +336,7 @@ impl idl::rich::CollectionsServant for CollectionsImpl {
         SystemException,
     > {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `Rich::Row small_array(in Rich::Row a, inout Rich::Row b, out Rich::Row c)`
@@ -346,7 +346,7 @@ impl idl::rich::CollectionsServant for CollectionsImpl {
         b: idl::rich::Row,
     ) -> Result<(idl::rich::Row, idl::rich::Row, idl::rich::Row), SystemException> {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `Rich::Matrix large_array(in Rich::Matrix a, inout Rich::Matrix b, out Rich::Matrix c)`
@@ -359,7 +359,7 @@ impl idl::rich::CollectionsServant for CollectionsImpl {
         SystemException,
     > {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `Rich::Page boxed_array(in Rich::Page a, inout Rich::Page b, out Rich::Page c)`
@@ -369,7 +369,7 @@ impl idl::rich::CollectionsServant for CollectionsImpl {
         b: idl::rich::Page,
     ) -> Result<(idl::rich::Page, idl::rich::Page, idl::rich::Page), SystemException> {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `Rich::Stock a_map(in Rich::Stock a, inout Rich::Stock b, out Rich::Stock c)`
@@ -382,7 +382,7 @@ impl idl::rich::CollectionsServant for CollectionsImpl {
         SystemException,
     > {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `Rich::Anys mixed(in Rich::Anys a, inout Rich::Anys b, out Rich::Anys c)`
@@ -392,7 +392,7 @@ impl idl::rich::CollectionsServant for CollectionsImpl {
         b: idl::rich::Anys,
     ) -> Result<(idl::rich::Anys, idl::rich::Anys, idl::rich::Anys), SystemException> {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 }
 
@@ -411,7 +411,7 @@ impl idl::rich::ConstructedServant for ConstructedImpl {
         SystemException,
     > {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `Rich::Note a_note(in Rich::Note a, inout Rich::Note b, out Rich::Note c)`
@@ -421,7 +421,7 @@ impl idl::rich::ConstructedServant for ConstructedImpl {
         b: idl::rich::Note,
     ) -> Result<(idl::rich::Note, idl::rich::Note, idl::rich::Note), SystemException> {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `Rich::Size a_union(in Rich::Size a, inout Rich::Size b, out Rich::Size c)`
@@ -431,13 +431,13 @@ impl idl::rich::ConstructedServant for ConstructedImpl {
         b: idl::rich::Size,
     ) -> Result<(idl::rich::Size, idl::rich::Size, idl::rich::Size), SystemException> {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `any an_any(in any a, inout any b, out any c)`
     async fn an_any(&self, a: &Any, b: Any) -> Result<(Any, Any, Any), SystemException> {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `CORBA::TypeCode a_type_code(in CORBA::TypeCode a, inout CORBA::TypeCode b, out CORBA::TypeCode c)`
@@ -447,7 +447,7 @@ impl idl::rich::ConstructedServant for ConstructedImpl {
         b: TypeCode,
     ) -> Result<(TypeCode, TypeCode, TypeCode), SystemException> {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 }
 
@@ -470,7 +470,7 @@ impl idl::rich::ReferencesServant for ReferencesImpl {
         SystemException,
     > {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `Rich::Callback never_nil(in Rich::Callback a, inout Rich::Callback b, out Rich::Callback c)`
@@ -483,7 +483,7 @@ impl idl::rich::ReferencesServant for ReferencesImpl {
         SystemException,
     > {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `Object an_object(in Object a, inout Object b, out Object c)`
@@ -496,7 +496,7 @@ impl idl::rich::ReferencesServant for ReferencesImpl {
         SystemException,
     > {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `Rich::Thing a_typedef(in Rich::Thing a, inout Rich::Thing b, out Rich::Thing c)`
@@ -509,7 +509,7 @@ impl idl::rich::ReferencesServant for ReferencesImpl {
         SystemException,
     > {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `Rich::Money2 a_value(in Rich::Money2 a, inout Rich::Money2 b, out Rich::Money2 c)`
@@ -526,7 +526,7 @@ impl idl::rich::ReferencesServant for ReferencesImpl {
         SystemException,
     > {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `Rich::Boxed a_box(in Rich::Boxed a, inout Rich::Boxed b, out Rich::Boxed c)`
@@ -543,7 +543,7 @@ impl idl::rich::ReferencesServant for ReferencesImpl {
         SystemException,
     > {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `ValueBase any_value(in ValueBase a, inout ValueBase b, out ValueBase c)`
@@ -556,7 +556,7 @@ impl idl::rich::ReferencesServant for ReferencesImpl {
         SystemException,
     > {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `Rich::Shown an_abstract(in Rich::Shown a, inout Rich::Shown b, out Rich::Shown c)`
@@ -573,7 +573,7 @@ impl idl::rich::ReferencesServant for ReferencesImpl {
         SystemException,
     > {
         let _ = (a, b);
-        Err(not_written())
+        Err(not_implemented())
     }
 }
 
@@ -584,43 +584,43 @@ pub struct KindsImpl;
 impl idl::base::NamedServant for KindsImpl {
     /// IDL: `attribute string name`
     async fn name(&self) -> Result<String, SystemException> {
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `attribute string name`
     async fn set_name(&self, value: &str) -> Result<(), SystemException> {
         let _ = (value,);
-        Err(not_written())
+        Err(not_implemented())
     }
 }
 
 impl idl::rich::KindsServant for KindsImpl {
     /// IDL: `readonly attribute long count`
     async fn count(&self) -> Result<i32, SystemException> {
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `attribute Rich::Names tags`
     async fn tags(&self) -> Result<idl::rich::Names, SystemException> {
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `attribute Rich::Names tags`
     async fn set_tags(&self, value: &[String]) -> Result<(), SystemException> {
         let _ = (value,);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `readonly attribute Rich::Callback owner`
     async fn owner(
         &self,
     ) -> Result<Option<idl::rich::CallbackRef>, idl::rich::kinds::OwnerError> {
-        Err(not_written().into())
+        Err(not_implemented().into())
     }
 
     /// IDL: `attribute double limit`
     async fn limit(&self) -> Result<f64, idl::rich::kinds::LimitError> {
-        Err(not_written().into())
+        Err(not_implemented().into())
     }
 
     /// IDL: `attribute double limit`
@@ -629,12 +629,12 @@ impl idl::rich::KindsServant for KindsImpl {
         value: f64,
     ) -> Result<(), idl::rich::kinds::SetLimitError> {
         let _ = (value,);
-        Err(not_written().into())
+        Err(not_implemented().into())
     }
 
     /// IDL: `void nothing()`
     async fn nothing(&self) -> Result<(), SystemException> {
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `oneway void ring(in string what, in Rich::Point where)`
@@ -644,13 +644,13 @@ impl idl::rich::KindsServant for KindsImpl {
         r#where: &idl::rich::Point,
     ) -> Result<(), SystemException> {
         let _ = (what, r#where);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `void fails(in long type) raises (Rich::Broke)`
     async fn fails(&self, r#type: i32) -> Result<(), idl::rich::kinds::FailsError> {
         let _ = (r#type,);
-        Err(not_written().into())
+        Err(not_implemented().into())
     }
 
     /// IDL: `long fails_more(in string self, out string match) raises (Rich::Broke, Rich::Refused, Base::Closed)`
@@ -659,12 +659,12 @@ impl idl::rich::KindsServant for KindsImpl {
         self_: &str,
     ) -> Result<(i32, String), idl::rich::kinds::FailsMoreError> {
         let _ = (self_,);
-        Err(not_written().into())
+        Err(not_implemented().into())
     }
 
     /// IDL: `void four(out long a, out string b, out Rich::Data c, out Rich::Callback d)`
     async fn four(&self) -> Result<idl::rich::kinds::FourReply, SystemException> {
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `void upload(in string name, @stream in Rich::Data content)`
@@ -674,7 +674,7 @@ impl idl::rich::KindsServant for KindsImpl {
         content: zorb::ByteStream,
     ) -> Result<(), SystemException> {
         let _ = (name, content);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `void numbers(@stream in Rich::Longs content)`
@@ -683,7 +683,7 @@ impl idl::rich::KindsServant for KindsImpl {
         content: zorb::SeqStream<i32>,
     ) -> Result<(), SystemException> {
         let _ = (content,);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `@stream Rich::Data download(in string name) raises (Rich::Refused)`
@@ -692,17 +692,17 @@ impl idl::rich::KindsServant for KindsImpl {
         name: &str,
     ) -> Result<zorb::ByteSource, idl::rich::kinds::DownloadError> {
         let _ = (name,);
-        Err(not_written().into())
+        Err(not_implemented().into())
     }
 
     /// IDL: `@stream Rich::Longs series()`
     async fn series(&self) -> Result<zorb::SeqSource<i32>, SystemException> {
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `@stream Rich::Names lines()`
     async fn lines(&self) -> Result<zorb::ItemSource<String>, SystemException> {
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `string ask(in string a) context ("user", "lang*")`
@@ -712,7 +712,7 @@ impl idl::rich::KindsServant for KindsImpl {
         context: &zorb::Context,
     ) -> Result<String, SystemException> {
         let _ = (a, context);
-        Err(not_written())
+        Err(not_implemented())
     }
 }
 
@@ -723,43 +723,43 @@ pub struct DerivedImpl;
 impl idl::base::NamedServant for DerivedImpl {
     /// IDL: `attribute string name`
     async fn name(&self) -> Result<String, SystemException> {
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `attribute string name`
     async fn set_name(&self, value: &str) -> Result<(), SystemException> {
         let _ = (value,);
-        Err(not_written())
+        Err(not_implemented())
     }
 }
 
 impl idl::rich::KindsServant for DerivedImpl {
     /// IDL: `readonly attribute long count`
     async fn count(&self) -> Result<i32, SystemException> {
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `attribute Rich::Names tags`
     async fn tags(&self) -> Result<idl::rich::Names, SystemException> {
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `attribute Rich::Names tags`
     async fn set_tags(&self, value: &[String]) -> Result<(), SystemException> {
         let _ = (value,);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `readonly attribute Rich::Callback owner`
     async fn owner(
         &self,
     ) -> Result<Option<idl::rich::CallbackRef>, idl::rich::kinds::OwnerError> {
-        Err(not_written().into())
+        Err(not_implemented().into())
     }
 
     /// IDL: `attribute double limit`
     async fn limit(&self) -> Result<f64, idl::rich::kinds::LimitError> {
-        Err(not_written().into())
+        Err(not_implemented().into())
     }
 
     /// IDL: `attribute double limit`
@@ -768,12 +768,12 @@ impl idl::rich::KindsServant for DerivedImpl {
         value: f64,
     ) -> Result<(), idl::rich::kinds::SetLimitError> {
         let _ = (value,);
-        Err(not_written().into())
+        Err(not_implemented().into())
     }
 
     /// IDL: `void nothing()`
     async fn nothing(&self) -> Result<(), SystemException> {
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `oneway void ring(in string what, in Rich::Point where)`
@@ -783,13 +783,13 @@ impl idl::rich::KindsServant for DerivedImpl {
         r#where: &idl::rich::Point,
     ) -> Result<(), SystemException> {
         let _ = (what, r#where);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `void fails(in long type) raises (Rich::Broke)`
     async fn fails(&self, r#type: i32) -> Result<(), idl::rich::kinds::FailsError> {
         let _ = (r#type,);
-        Err(not_written().into())
+        Err(not_implemented().into())
     }
 
     /// IDL: `long fails_more(in string self, out string match) raises (Rich::Broke, Rich::Refused, Base::Closed)`
@@ -798,12 +798,12 @@ impl idl::rich::KindsServant for DerivedImpl {
         self_: &str,
     ) -> Result<(i32, String), idl::rich::kinds::FailsMoreError> {
         let _ = (self_,);
-        Err(not_written().into())
+        Err(not_implemented().into())
     }
 
     /// IDL: `void four(out long a, out string b, out Rich::Data c, out Rich::Callback d)`
     async fn four(&self) -> Result<idl::rich::kinds::FourReply, SystemException> {
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `void upload(in string name, @stream in Rich::Data content)`
@@ -813,7 +813,7 @@ impl idl::rich::KindsServant for DerivedImpl {
         content: zorb::ByteStream,
     ) -> Result<(), SystemException> {
         let _ = (name, content);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `void numbers(@stream in Rich::Longs content)`
@@ -822,7 +822,7 @@ impl idl::rich::KindsServant for DerivedImpl {
         content: zorb::SeqStream<i32>,
     ) -> Result<(), SystemException> {
         let _ = (content,);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `@stream Rich::Data download(in string name) raises (Rich::Refused)`
@@ -831,17 +831,17 @@ impl idl::rich::KindsServant for DerivedImpl {
         name: &str,
     ) -> Result<zorb::ByteSource, idl::rich::kinds::DownloadError> {
         let _ = (name,);
-        Err(not_written().into())
+        Err(not_implemented().into())
     }
 
     /// IDL: `@stream Rich::Longs series()`
     async fn series(&self) -> Result<zorb::SeqSource<i32>, SystemException> {
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `@stream Rich::Names lines()`
     async fn lines(&self) -> Result<zorb::ItemSource<String>, SystemException> {
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `string ask(in string a) context ("user", "lang*")`
@@ -851,14 +851,14 @@ impl idl::rich::KindsServant for DerivedImpl {
         context: &zorb::Context,
     ) -> Result<String, SystemException> {
         let _ = (a, context);
-        Err(not_written())
+        Err(not_implemented())
     }
 }
 
 impl idl::rich::ShownServant for DerivedImpl {
     /// IDL: `void show()`
     async fn show(&self) -> Result<(), SystemException> {
-        Err(not_written())
+        Err(not_implemented())
     }
 }
 
@@ -875,13 +875,13 @@ impl idl::rich::HereServant for HereImpl {
         a: idl::rich::Handle,
     ) -> Result<idl::rich::Handle, SystemException> {
         let _ = (a,);
-        Err(not_written())
+        Err(not_implemented())
     }
 
     /// IDL: `void close(in string name) raises (Rich::Broke)`
     async fn close(&self, name: &str) -> Result<(), idl::rich::here::CloseError> {
         let _ = (name,);
-        Err(not_written().into())
+        Err(not_implemented().into())
     }
 }
 
@@ -892,7 +892,7 @@ pub struct RichAccountImpl;
 impl idl::rich::AccountServant for RichAccountImpl {
     /// IDL: `void plain()`
     async fn plain(&self) -> Result<(), SystemException> {
-        Err(not_written())
+        Err(not_implemented())
     }
 }
 
@@ -903,11 +903,11 @@ pub struct OtherAccountImpl;
 impl idl::other::AccountServant for OtherAccountImpl {
     /// IDL: `void plain()`
     async fn plain(&self) -> Result<(), SystemException> {
-        Err(not_written())
+        Err(not_implemented())
     }
 }
 
-/// What an operation answers that is not written yet.
-fn not_written() -> SystemException {
+/// The error of operations that are not implemented yet.
+fn not_implemented() -> SystemException {
     SystemException::no_implement()
 }

@@ -1,5 +1,5 @@
 // Servants of the interfaces in names.idl, made by `idlc skeleton`.
-// Each method answers NO_IMPLEMENT until it is written.
+// Each method raises NO_IMPLEMENT until you implement it.
 
 /// A servant of interface `zorb::Result`.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ impl self::zorb::ResultServant for ResultImpl {
         c: &str,
     ) -> Result<Option, ::zorb::SystemException> {
         let _ = (a, b, c);
-        Err(not_written())
+        Err(not_implemented())
     }
 }
 
@@ -29,11 +29,11 @@ impl SystemExceptionServant for SystemExceptionImpl {
         which: ::core::option::Option<self::zorb::ResultRef>,
     ) -> Result<(), ::zorb::SystemException> {
         let _ = (which,);
-        Err(not_written())
+        Err(not_implemented())
     }
 }
 
-/// What an operation answers that is not written yet.
-fn not_written() -> ::zorb::SystemException {
+/// The error of operations that are not implemented yet.
+fn not_implemented() -> ::zorb::SystemException {
     ::zorb::SystemException::no_implement()
 }

@@ -1,4 +1,4 @@
-//! Types whose JSON is an object: structs, unions, anys, values, maps.
+//! Types whose JSON is an object: structs, exceptions, unions, anys, value types and maps.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use super::super::super::check::{is_derived_from, value_members};
 use super::super::super::part::is_same_member;
 use super::super::super::{DynErrorKind, Dynamic, Items, Step, UnionValue, Value, ValueGraph, ValueNode};
 use super::super::{code, key};
-use super::{MAX_LINEAR_SEARCH, PartSeed, all_members, items};
+use super::{MAX_LINEARLY_SEARCHED_NAMES, PartSeed, all_members, items};
 use crate::any::Any;
 use crate::typecode::{Index, Member, NamedType, TcKind, TypeCode, Union};
 
@@ -23,7 +23,7 @@ impl PartSeed<'_> {
         let mut all = Vec::new();
         for member in members {
             self.state.path.push(Step::Member((*member.name).into()));
-            let Some(value) = seq.next_element_seed(self.part(member.kind))? else {
+            let Some(value) = seq.next_element_seed(self.part(member.ty))? else {
                 self.state.path.pop();
                 return Err(self.state.fail(DynErrorKind::MissingMember((*member.name).into())));
             };
@@ -64,7 +64,7 @@ impl PartSeed<'_> {
             if place.is_some() {
                 return Err(self.state.fail(DynErrorKind::DuplicateMember(name.into())));
             }
-            *place = Some(self.entry(Step::Member(name.into()), member.kind, &mut map)?);
+            *place = Some(self.entry(Step::Member(name.into()), member.ty, &mut map)?);
         }
         let values = all_members(self.state, all, members.iter().map(|member| &*member.name))?;
         Ok(Value::Struct(values.into()))
@@ -86,7 +86,7 @@ impl PartSeed<'_> {
                 case = label_of(&value);
                 continue;
             }
-            // Several members may have this name, each with another label.
+            // A member with several labels is listed once for each label.
             let selected = case.and_then(|case| union.selected(case)).filter(|member| member.name == name);
             let find = || {
                 let names = union.members.iter().map(|member| &*member.name);
@@ -101,7 +101,7 @@ impl PartSeed<'_> {
             if found.is_some() {
                 return Err(self.state.fail(DynErrorKind::DuplicateMember(name.into())));
             }
-            let value = self.entry(Step::Member(name.into()), member.kind, &mut map)?;
+            let value = self.entry(Step::Member(name.into()), member.ty, &mut map)?;
             found = Some((member, has_one_label, value));
         }
         let fault = match (case, found) {
@@ -115,10 +115,8 @@ impl PartSeed<'_> {
                 }
                 DynErrorKind::InvalidValue("`$case` selects another member of the union")
             }
-            (Some(_), None) => {
-                DynErrorKind::InvalidValue("`$case` selects a member of the union, which is missing")
-            }
-            // The discriminator is the only label of the member.
+            (Some(_), None) => DynErrorKind::InvalidValue("the member that `$case` selects is missing"),
+            // Without `$case`, the discriminator is the member's label, if it has only one.
             (None, Some((member, true, value))) => {
                 let discriminator = member.label;
                 return Ok(Value::Union(Box::new(UnionValue { discriminator, value: Some(value) })));
@@ -173,7 +171,7 @@ impl PartSeed<'_> {
         }
     }
 
-    /// Reads the content of an any, with a graph of its own.
+    /// Reads the content of an any, which has a separate graph.
     fn content<E>(
         &mut self,
         code: &TypeCode,
@@ -203,12 +201,12 @@ impl PartSeed<'_> {
                 key::REF if known.is_none() => {
                     let id = map.next_value::<u64>()?;
                     if map.next_key::<String>()?.is_some() {
-                        let text = "an object with `$ref` has no other members";
+                        let text = "an object with `$ref` must not have other members";
                         return Err(self.state.fail(DynErrorKind::InvalidValue(text)));
                     }
                     self.state.nodes.pop();
                     let Some(found) = self.state.ids.get(&id).copied() else {
-                        let text = "`$ref` to an `$id` that does not occur before";
+                        let text = "`$ref` must name an `$id` that occurs before it";
                         return Err(self.state.fail(DynErrorKind::InvalidValue(text)));
                     };
                     match self.state.nodes.get(found as usize).and_then(Option::as_ref) {
@@ -285,7 +283,7 @@ impl PartSeed<'_> {
         value_members(code).map_err(|error| self.state.fail(error.kind().clone()))
     }
 
-    /// Reads an object as a `map` with text keys.
+    /// Reads an object as an IDL `map` with string keys.
     pub(super) fn map_entries<'de, A: MapAccess<'de>>(
         mut self,
         (key, value, bound): (Index, Index, u32),
@@ -302,8 +300,8 @@ impl PartSeed<'_> {
     }
 }
 
-/// Returns the position of a name among `len` names. Tries `next` first, because names are mostly in order. A
-/// long list is indexed in `table`.
+/// Returns the position of a name among `len` names. Tries `next` first, because names usually occur in the
+/// order of the type. `table` is filled and used if the list is long.
 fn find_name<'n>(
     len: usize,
     name_at: impl Fn(usize) -> Option<&'n str>,
@@ -314,7 +312,7 @@ fn find_name<'n>(
     if name_at(next) == Some(name) {
         return Some(next);
     }
-    if len <= MAX_LINEAR_SEARCH {
+    if len <= MAX_LINEARLY_SEARCHED_NAMES {
         return (0..len).find(|index| name_at(*index) == Some(name));
     }
     let entry = |index| name_at(index).map(|name| (name.into(), index));

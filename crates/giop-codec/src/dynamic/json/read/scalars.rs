@@ -1,4 +1,4 @@
-//! Numbers, texts, and types whose JSON is a number or text.
+//! Numbers, strings, and other types whose JSON is a number or string.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -44,7 +44,7 @@ impl PartSeed<'_> {
     pub(super) fn decimal<E: Error>(self, text: &str) -> Result<Value, E> {
         let Node::Fixed { digits, scale } = *self.node() else { return Err(self.mismatch("a number")) };
         let Some(number) = Decimal::parse(text, digits, scale) else {
-            let error = "the text is not a decimal number with the digits of its type";
+            let error = "the text is not a decimal number, or its type cannot hold all digits";
             return Err(self.state.fail(DynErrorKind::InvalidValue(error)));
         };
         Ok(Value::Fixed(Box::new(number)))
@@ -57,7 +57,7 @@ impl PartSeed<'_> {
         length: Option<u32>,
     ) -> Result<Vec<u8>, E> {
         let Ok(bytes) = STANDARD.decode(text) else {
-            return Err(self.state.fail(DynErrorKind::InvalidValue("the text is not base64")));
+            return Err(self.state.fail(DynErrorKind::InvalidValue("the text is not valid base64")));
         };
         self.check_bound(bytes.len(), bound)?;
         self.check_length(bytes.len(), length)?;
@@ -103,11 +103,11 @@ impl PartSeed<'_> {
             Node::Text { wide: true, bound } => self.wide_text(WString::from(text), *bound),
             Node::Basic(TcKind::Char) => match single_char(0xFF) {
                 Some(code) => Ok(Value::Char(Char(code as u8))),
-                None => Err(self.mismatch("a text of other than one character up to U+00FF")),
+                None => Err(self.mismatch("a string that is not one character up to U+00FF")),
             },
             Node::Basic(TcKind::WChar) => match single_char(0xFFFF) {
                 Some(code) => Ok(Value::WChar(WChar(code as u16))),
-                None => Err(self.mismatch("a text of other than one character up to U+FFFF")),
+                None => Err(self.mismatch("a string that is not one character up to U+FFFF")),
             },
             Node::Basic(TcKind::Float | TcKind::Double) => match text {
                 "NaN" => self.float(f64::NAN),
@@ -119,7 +119,7 @@ impl PartSeed<'_> {
                 let digits = text.strip_prefix("0x").filter(|digits| digits.len() == 32);
                 let bits = digits.and_then(|digits| u128::from_str_radix(digits, 16).ok());
                 let number = bits.map(|bits| Value::LongDouble(LongDouble::from_bits(bits)));
-                number.ok_or_else(|| self.mismatch("a string other than 0x and 32 digits"))
+                number.ok_or_else(|| self.mismatch("a string that is not `0x` and 32 hexadecimal digits"))
             }
             Node::Basic(TcKind::TypeCode) => self.type_code(&Json::from(text)),
             Node::Basic(TcKind::Principal) => {
@@ -153,7 +153,8 @@ impl PartSeed<'_> {
                 match text.parse::<Ior>() {
                     Ok(ior) => Ok(Value::Object(Box::new(ior))),
                     Err(error) => {
-                        let text = format!("a reference is an `IOR:`: {error}");
+                        let text =
+                            format!("the text is not an object reference that begins with `IOR:`: {error}");
                         Err(self.state.fail(DynErrorKind::Syntax(text.into())))
                     }
                 }

@@ -1,4 +1,4 @@
-//! The client: one connection, one thread, in the loops of every peer in Rust.
+//! The client of the gRPC peer, with one connection, one thread, and the loops of all peers in Rust.
 
 use std::net::SocketAddrV4;
 
@@ -19,8 +19,8 @@ use ttcp_bench::report::Report;
 use ttcp_bench::test_loops;
 use ttcp_bench::work::{Element as Kind, Test, Work};
 
-/// Messages that wait for the connection.
-const WAITING: usize = 16;
+/// Maximum number of messages that wait to be sent over the connection.
+const MAX_QUEUED_MESSAGES: usize = 16;
 
 #[derive(Parser)]
 struct Cli {
@@ -28,10 +28,10 @@ struct Cli {
     args: RawClientArgs,
 }
 
-/// A stream that is sent to, and the call that answers at its end.
+/// The sender of a stream of messages, and the call, which returns after the end of the stream.
 type Stream<M> = (mpsc::Sender<M>, JoinHandle<Result<Response<Count>, Status>>);
 
-/// A flood: messages go into one stream until the next sync, which ends it and gives what the server counted.
+/// Measures a flood in one stream until the next sync, which ends it and returns the server's byte count.
 async fn flood<M, F>(work: &Work, message: M, call: impl Fn(ReceiverStream<M>) -> F) -> anyhow::Result<Report>
 where
     M: Clone + Send + 'static,
@@ -41,7 +41,7 @@ where
     let send = || async {
         let mut stream = stream.lock().await;
         let (sender, _) = stream.get_or_insert_with(|| {
-            let (sender, receiver) = mpsc::channel(WAITING);
+            let (sender, receiver) = mpsc::channel(MAX_QUEUED_MESSAGES);
             (sender, tokio::spawn(call(ReceiverStream::new(receiver))))
         });
         sender.send(message.clone()).await.map_err(|_| anyhow!("the server has ended the call"))
@@ -58,15 +58,15 @@ async fn connect(args: &RawClientArgs) -> anyhow::Result<Channel> {
     let (address, sockbuf) = (SocketAddrV4::new(args.host, args.port), args.work.sockbuf);
     let connect = move |_| async move {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
-        tune(&socket, sockbuf)?;
+        set_buffer_sizes(&socket, sockbuf)?;
         socket.set_tcp_nodelay(true)?;
         socket.connect(&address.into())?;
         socket.set_nonblocking(true)?;
         std::io::Result::Ok(TokioIo::new(tokio::net::TcpStream::from_std(socket.into())?))
     };
     Ok(Endpoint::from_shared(format!("http://{address}"))?
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .connect_with_connector(tower::service_fn(connect))
         .await?)
 }
@@ -77,7 +77,7 @@ async fn run(args: &RawClientArgs) -> anyhow::Result<Report> {
     let channel = connect(args).await?;
     let n = work.elements();
     let ttcp = TtcpClient::new(channel.clone());
-    let ttcp = ttcp.max_decoding_message_size(MESSAGE).max_encoding_message_size(MESSAGE);
+    let ttcp = ttcp.max_decoding_message_size(MAX_MESSAGE_BYTES).max_encoding_message_size(MAX_MESSAGE_BYTES);
     macro_rules! flood {
         ($send:ident, $message:expr) => {
             flood(work, $message, |stream| {
@@ -111,7 +111,7 @@ async fn run(args: &RawClientArgs) -> anyhow::Result<Report> {
         (Test::Ttcp, Kind::Double) => flood!(send_double_seq, DoubleSeq { v: buffer(n) }),
         (Test::Ttcp, Kind::Struct) => flood!(send_struct_seq, StructSeq { v: buffer(n) }),
         (Test::Ttcp | Test::Echo, Kind::Zstruct | Kind::Struct32) => {
-            anyhow::bail!("gRPC sends nothing as it lies in memory")
+            anyhow::bail!("gRPC cannot send memory images, as the element type {} requires", work.element)
         }
         (Test::Echo, Kind::Struct) => echo!(echo_structs, StructSeq { v: buffer(n) }),
         (Test::Echo, _) => echo!(echo_octets, OctetSeq { v: buffer(n) }),
@@ -125,7 +125,7 @@ async fn run(args: &RawClientArgs) -> anyhow::Result<Report> {
             test_loops::latency(NAME, work, last).await
         }
         (Test::Pipeline, _) => test_loops::pipeline(NAME, work, ping).await,
-        (test, _) => anyhow::bail!("this peer has no test {test}"),
+        (test, _) => anyhow::bail!("this peer does not support the test {test}"),
     }
 }
 

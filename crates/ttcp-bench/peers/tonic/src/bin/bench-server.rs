@@ -1,4 +1,4 @@
-//! The server: one thread, as that of zorb.
+//! The server of the gRPC peer. It has one thread, like the server of zorb.
 
 use std::net::SocketAddrV4;
 
@@ -22,13 +22,13 @@ struct Cli {
 
 type Reply<T> = Result<Response<T>, Status>;
 
-/// Counts the user bytes of streams: each message is decoded when it comes here.
+/// Counts the user bytes of streams of decoded messages. With `check`, also checks their values.
 struct Sink {
     check: bool,
 }
 
 impl Sink {
-    fn demand<T: Element>(&self, items: &[T]) {
+    fn exit_on_mismatch<T: Element>(&self, items: &[T]) {
         let wrong = || items.iter().enumerate().find(|(i, item)| **item != T::at(*i));
         if let Some((i, _)) = self.check.then(wrong).flatten() {
             eprintln!("bench-server: {}", format_mismatch(std::any::type_name::<T>(), i, items.len()));
@@ -43,7 +43,7 @@ macro_rules! count {
         let mut bytes = 0;
         while let Some(message) = stream.next().await {
             let message = message?;
-            $sink.demand(&message.v[..]);
+            $sink.exit_on_mismatch(&message.v[..]);
             bytes += (message.v.len() * $width) as u64;
         }
         Ok(Response::new(Count { bytes }))
@@ -119,11 +119,11 @@ do_nothing! {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
     let Cli { args } = Cli::parse();
-    args.lifeline.watch()?;
+    args.parent_watch.start()?;
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
     socket.set_reuse_address(true)?;
     // Before listen: accepted sockets inherit the sizes.
-    tune(&socket, args.sockbuf)?;
+    set_buffer_sizes(&socket, args.sockbuf)?;
     socket.bind(&SocketAddrV4::new(args.host, args.port).into())?;
     socket.listen(64)?;
     socket.set_nonblocking(true)?;
@@ -136,10 +136,12 @@ async fn main() -> anyhow::Result<()> {
     });
     let ttcp = TtcpServer::new(Sink { check: args.check });
     Server::builder()
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
-        .max_frame_size(FRAME)
-        .add_service(ttcp.max_decoding_message_size(MESSAGE).max_encoding_message_size(MESSAGE))
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_frame_size(MAX_FRAME_BYTES)
+        .add_service(
+            ttcp.max_decoding_message_size(MAX_MESSAGE_BYTES).max_encoding_message_size(MAX_MESSAGE_BYTES),
+        )
         .add_service(WideServer::new(Nothing))
         .serve_with_incoming(connections)
         .await?;

@@ -1,24 +1,23 @@
-//! The JSON of values, for comparison with a script and for the log.
+//! The JSON form of IDL values, for comparison with a script and for the log.
 
 use std::io::{self, Write};
 
 use zorb::Any;
 use zorb::dynamic::Dynamic;
 
-/// The maximum size of a value that is decoded on the thread of a request. The log contains only the size of
-/// a larger value.
+/// The maximum size of a value that is decoded on a request's thread. Of larger ones, the size is logged.
 pub(super) const MAX_INLINE_BYTES: usize = 64 << 10;
 
+/// The number of bytes after which a logged value is truncated.
 const MAX_LOGGED_BYTES: usize = 4 << 10;
 
-/// Returns whether `json` is the JSON of a value. Stops at the first difference.
+/// Returns whether `json` is the JSON form of a value. The comparison stops at the first difference.
 pub(super) fn has_json(value: &Dynamic, json: &str) -> bool {
     let mut writer = CompareWriter(json.as_bytes());
     value.write_json(&mut writer).is_ok() && writer.0.is_empty()
 }
 
-/// Returns named values as a JSON object for the log. Each value is truncated after 4 KiB, and is null if it
-/// has no JSON form.
+/// Returns values as JSON for the log. Long values are truncated. Values without a JSON form become null.
 pub(super) fn log_text<'a>(values: impl Iterator<Item = (&'a str, &'a Any)>) -> String {
     let one =
         |(name, value): (&str, &Any)| format!("{}:{}", serde_json::Value::from(name), value_log_text(value));
@@ -40,7 +39,7 @@ fn value_log_text(value: &Any) -> String {
     }
 }
 
-/// A writer that fails if the written text is not as expected. Contains the rest of the expected text.
+/// A writer that fails if the text differs from the expected text, of which it contains the rest.
 struct CompareWriter<'t>(&'t [u8]);
 
 impl Write for CompareWriter<'_> {
@@ -54,7 +53,7 @@ impl Write for CompareWriter<'_> {
     }
 }
 
-/// A writer that keeps the start of a text and fails when the text is too long.
+/// A writer that keeps the start of a text. It fails when the text is too long.
 struct TruncatingWriter {
     text: Vec<u8>,
     is_truncated: bool,

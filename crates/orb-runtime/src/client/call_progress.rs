@@ -1,4 +1,4 @@
-//! A call from its first request to its outcome, with retries, forwards and forms of the address.
+//! [`CallProgress`], the state of a call that may need several requests.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use crate::client::deadline;
 use crate::client::failure::{
     bad_redirection, call_failed, raised_by, rebind_forbidden, system_exception, transient,
 };
-use crate::client::locate::{ask_reference, reference_in};
+use crate::client::locate::{fetch_reference, reference_in};
 use crate::connection::{Binding, SharedConnection, now};
 use crate::reference::operation::CallOperation;
 use crate::reference::{ObjectRef, Retry};
@@ -20,8 +20,8 @@ use crate::trace::{self, Direction};
 
 const MAX_REDIRECTS: usize = 10;
 
-/// The state of a call that may need several requests.
-pub(crate) struct Attempt<'a> {
+/// The state of a call. It may need several requests, because of retries, forwards, or the address form.
+pub(crate) struct CallProgress<'a> {
     target: &'a ObjectRef,
     operation: &'a CallOperation<'a>,
     pub(crate) deadline: Option<Instant>,
@@ -29,14 +29,14 @@ pub(crate) struct Attempt<'a> {
     pub(crate) begun: Instant,
     budget: RetryBudget,
     redirects: usize,
-    has_asked: bool,
+    has_fetched_reference: bool,
 }
 
-impl<'a> Attempt<'a> {
+impl<'a> CallProgress<'a> {
     pub(crate) fn new(target: &'a ObjectRef, operation: &'a CallOperation<'a>) -> Self {
         let begun = now();
         let (deadline, budget) = (deadline(target, begun), RetryBudget::new(target));
-        Self { target, operation, deadline, begun, budget, redirects: 0, has_asked: false }
+        Self { target, operation, deadline, begun, budget, redirects: 0, has_fetched_reference: false }
     }
 
     /// Returns whether to send the request again after the connection failed.
@@ -48,7 +48,7 @@ impl<'a> Attempt<'a> {
         should_retry
     }
 
-    /// Begins another request, or returns the failure if the request must not be sent again.
+    /// Prepares for sending the request again, or fails if it must not be sent again.
     pub(crate) fn retry_or_fail(
         &mut self,
         error: CallError,
@@ -57,33 +57,33 @@ impl<'a> Attempt<'a> {
         if self.should_retry(&error) { Ok(()) } else { Err(call_failed(error, self.operation, link)) }
     }
 
-    /// If only a URL of the object is known, asks the server for the reference, at most once for each call.
-    /// Returns whether the server was asked, so that the request is to be encoded again.
-    pub(crate) async fn ask_for_reference(&mut self, binding: &Binding) -> bool {
-        let asks = binding.asks
+    /// If only a URL of the object is known, requests its reference from the server, at most once for each
+    /// call. Returns whether it was requested. The request of the caller must then be encoded again.
+    pub(crate) async fn fetch_reference_once(&mut self, binding: &Binding) -> bool {
+        let fetches = binding.requests_reference
             && self.target.must_fetch_reference()
-            && !std::mem::replace(&mut self.has_asked, true);
-        if asks {
-            ask_reference(self.target).await;
+            && !std::mem::replace(&mut self.has_fetched_reference, true);
+        if fetches {
+            fetch_reference(self.target).await;
         }
-        asks
+        fetches
     }
 
-    /// Traces a reply of any status, and stores its service contexts if the reference requests that.
+    /// Logs a reply in the wire log, and stores its service contexts if the caller requested them.
     pub(crate) fn record_reply(&self, reply: &Reply, link: &SharedConnection) {
-        if trace::wire_enabled() {
+        if trace::is_wire_log_enabled() {
             let bytes = reply.message();
-            trace::wire(Direction::In, link.peer(), self.operation.name, bytes, bytes.len());
+            trace::log_message(Direction::In, link.peer(), self.operation.name, bytes, bytes.len());
         }
         if let Some(info) = &self.target.options().reply_info {
             info.set(reply.contexts().to_vec());
         }
     }
 
-    /// Adopts the object's reference from the reply if the server was asked for it. Returns whether the
-    /// reference changed, so that the request must be sent again.
+    /// Adopts the object's reference from the reply, if it was requested. Returns whether the reference has
+    /// changed, so that the request must be sent again.
     pub(crate) fn adopt_reference(&mut self, reply: &Reply, binding: &Binding) -> bool {
-        if !binding.asks || !self.target.must_fetch_reference() {
+        if !binding.requests_reference || !self.target.must_fetch_reference() {
             return false;
         }
         if let Some(reference) = reference_in(reply)
@@ -96,9 +96,9 @@ impl<'a> Attempt<'a> {
         false
     }
 
-    /// Returns `true` if the reply is a result or a user exception. Returns `false` if it redirects the call,
-    /// so that the request must be sent again: to another location, or with another form of the address.
-    /// Fails with the system exception of the server, or if a redirection cannot be followed.
+    /// Returns `true` if the reply is a result or a user exception. Returns `false` if the request must be
+    /// sent again: to another location, or with another form of the address. Fails with the system exception
+    /// of the server, or if a redirection cannot be followed.
     pub(crate) fn accept_reply(
         &mut self,
         reply: &Reply,
@@ -121,13 +121,13 @@ impl<'a> Attempt<'a> {
         Ok(false)
     }
 
-    /// Discards an earlier forward that may have caused the exception. Returns whether it was discarded.
+    /// Discards an earlier forward, if it may have caused the exception. Returns whether one was discarded.
     pub(crate) fn discard_stale_forward(&self, raised: &SystemException) -> bool {
         self.budget.may_be_stale_forward(raised, self.redirects) && self.target.drop_forward()
     }
 
-    /// Changes to the form of the address that the server requested. Fails with TRANSIENT if the server
-    /// requests the same form again.
+    /// Changes to the form of the address that the server requested. Fails with TRANSIENT if that is the form
+    /// of the last request, or after too many redirections.
     pub(crate) fn change_address_form(
         &mut self,
         body: &mut Decoder<'_>,
@@ -150,9 +150,9 @@ impl<'a> Attempt<'a> {
             .map_err(|error| bad_redirection(self.target.orb(), error, self.operation))
     }
 
-    /// Follows a forward to another location. With `ignore_rebind_mode`, also if the reference's
-    /// [`RebindMode`] forbids it. Fails with REBIND, with TRANSIENT after too many forwards, or with
-    /// INV_OBJREF for a location without a usable address.
+    /// Follows a forward to another location. Fails with REBIND if the reference's [`RebindMode`] forbids
+    /// that, unless `ignore_rebind_mode` is true. Fails with TRANSIENT after too many forwards, and with
+    /// INV_OBJREF if the location has no usable address.
     pub(crate) fn follow_forward(
         &mut self,
         body: &mut Decoder<'_>,
@@ -160,7 +160,9 @@ impl<'a> Attempt<'a> {
     ) -> Result<(), SystemException> {
         self.redirects += 1;
         if !ignore_rebind_mode && self.target.options().rebind != RebindMode::Transparent {
-            return Err(rebind_forbidden("the server forwards the call, and NO_REBIND forbids to follow"));
+            return Err(rebind_forbidden(
+                "the server forwarded the call, and NO_REBIND forbids following it",
+            ));
         }
         let name = self.operation.name;
         let ior =
@@ -183,6 +185,7 @@ pub(crate) fn address_form_repeated(link: &SharedConnection) -> SystemException 
     transient(format!("{} requests the same form of the object's address again", link.peer()))
 }
 
+/// The number of times that a call may still be retried.
 pub(crate) struct RetryBudget {
     retry: Retry,
     /// Remaining retries after failures that prove that the request was not executed.
@@ -198,12 +201,12 @@ impl RetryBudget {
         Self { retry, retries_if_unexecuted: 2, retries_if_uncertain }
     }
 
-    /// Returns whether to send the request again after the connection failed, and subtracts the retry.
+    /// Returns whether to send the request again after the connection failed. If so, counts the retry.
     pub(crate) fn take_retry(&mut self, error: &CallError) -> bool {
         if self.retry == Retry::Never {
             return false;
         }
-        if error.retryable() && self.retries_if_unexecuted > 0 {
+        if error.is_retryable() && self.retries_if_unexecuted > 0 {
             self.retries_if_unexecuted -= 1;
             return true;
         }
@@ -216,8 +219,8 @@ impl RetryBudget {
         false
     }
 
-    /// Returns whether a server's exception may be caused by a stale forward, which was received before this
-    /// call. `redirects` is the number of redirections of this call.
+    /// Returns whether a server's exception may be caused by a forward that was received before this call and
+    /// is outdated. `redirects` is the number of redirections of this call.
     pub(crate) fn may_be_stale_forward(&self, exception: &SystemException, redirects: usize) -> bool {
         self.retry != Retry::Never
             && redirects == 0

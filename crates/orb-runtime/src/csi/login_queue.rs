@@ -1,4 +1,4 @@
-//! The queue of logins that are to be checked, and the limits of its length and memory.
+//! [`LoginQueue`], the queue of logins to check, whose length and memory are limited.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -10,6 +10,7 @@ use crate::csi::throttle::network_of;
 use crate::lock::lock;
 use crate::transport::Peer;
 
+/// The maximum total size of the requests whose logins are queued.
 const MAX_QUEUED_BYTES: usize = 16 << 20;
 
 #[derive(Debug)]
@@ -22,12 +23,13 @@ pub(super) struct LoginQueue {
 
 #[derive(Debug)]
 struct QueuedLogin {
-    /// The network of the peer. Peers on this machine have none, and count together.
+    /// The network of the peer. It is `None` for all peers without an IP address.
     network: Option<IpAddr>,
     bytes: usize,
     evicted: Notify,
 }
 
+/// A place in the queue, which is given up on drop.
 #[derive(Debug)]
 pub(super) struct QueueEntry {
     queue: Arc<LoginQueue>,
@@ -40,8 +42,9 @@ impl LoginQueue {
         Arc::new(Self { permits, max_queued: max_queued.max(1), queued: Mutex::default() })
     }
 
-    /// Queues a login whose request has this size. If the queue is full, evicts the last login of the network
-    /// with the most entries if it has at least two more than the peer's. Otherwise returns `None`.
+    /// Queues a login of a request with a size of `bytes`. If the queue is full, evicts the last login of the
+    /// network with the most entries. Returns `None` if that network has less than two more entries than the
+    /// peer's.
     pub(super) fn enqueue(self: &Arc<Self>, peer: &Peer, bytes: usize) -> Option<QueueEntry> {
         let network = peer.address().map(network_of);
         let mut queued = lock(&self.queued);
@@ -61,7 +64,7 @@ impl LoginQueue {
         Some(QueueEntry { queue: Arc::clone(self), login })
     }
 
-    /// Returns whether a login of this size may be queued. An empty queue accepts any login.
+    /// Returns whether a login of a request of `bytes` bytes may be queued. An empty queue accepts any.
     fn has_capacity(&self, queued: &[Arc<QueuedLogin>], bytes: usize) -> bool {
         let all = queued.iter().map(|login| login.bytes).sum::<usize>();
         queued.is_empty() || queued.len() < self.max_queued && all.saturating_add(bytes) <= MAX_QUEUED_BYTES
@@ -69,7 +72,7 @@ impl LoginQueue {
 }
 
 impl QueueEntry {
-    /// Completes when a login of another network takes this entry.
+    /// Completes when this entry has been evicted for a login of another network.
     pub(super) async fn evicted(&self) {
         self.login.evicted.notified().await;
     }

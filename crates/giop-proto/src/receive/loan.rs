@@ -1,8 +1,9 @@
-//! Memory of a stream's reader, into which the payload is read directly.
+//! Memory that the reader of a stream lends, so that the payload is read into it directly.
 //!
-//! A [`Loan`] moves from the reader of the stream to the receiver and, with a buffer, to the reader of the
-//! socket. It returns when the lent memory is full, the stream has ended, or the target failed. Meanwhile
-//! nothing else accesses or drops the target.
+//! A [`DepositTarget`] provides the memory. While it is lent, a [`Loan`] owns it, which moves from the reader
+//! of the stream to the receiver, and with a [`ReadBuf`](super::ReadBuf) to the code that reads the socket.
+//! It returns when the memory is full, the stream has ended, or the target failed. Nothing else uses it until
+//! then.
 
 use std::any::Any;
 use std::fmt;
@@ -18,28 +19,28 @@ use crate::pool::{BASE_ALIGN, Buffer, BufferPool};
 /// Memory into which the bytes of a stream are read, such as a buffer of the servant's own pool, a
 /// memory-mapped file, or memory shared with a device.
 ///
-/// Every type that implements `AsMut<[u8]>` is a target: `Vec<u8>`, `Box<[u8]>`, `BytesMut`,
+/// Every type that implements `AsMut<[u8]>` is a target, such as `Vec<u8>`, `Box<[u8]>`, `BytesMut` and
 /// `memmap2::MmapMut`. It accepts as many bytes as its length, from its first byte on, and rejects a longer
 /// stream.
 ///
-/// The reader of the socket owns the target until the read has completed. The kernel may write to the memory
-/// returned by [`room`](Self::room) until the next method of the target is called, or the target is dropped.
+/// The code that reads the socket owns the target until the read has completed. The kernel may write to the
+/// memory returned by [`room`](Self::room) until another method of the target is called or it is dropped.
 pub trait DepositTarget: Send + 'static {
-    /// Returns the memory for the bytes after the first `at` bytes of the stream, of which `left` are still
-    /// to be received. It must have at least one byte; bytes beyond `left` are not used.
+    /// Returns the memory for the bytes after the first `at` bytes of the stream. `left` more bytes are to be
+    /// received. The memory must have at least one byte; bytes beyond `left` are not used.
     ///
-    /// The method is called repeatedly, mostly with the same `at`, and must then return the same memory. It
-    /// is called while the connection is read, with io_uring under the connection's lock. It must therefore
+    /// The method may be called several times with the same `at`, and must then return the same memory. It is
+    /// called while the connection is read, with io_uring while the connection is locked. Therefore, it must
     /// be fast and must not wait for a task that uses the connection.
     ///
     /// # Errors
-    /// The stream is rejected, or cannot continue. Returning no memory is also such an error.
+    /// The reason why the stream is rejected or cannot continue. An empty slice is also an error.
     fn room(&mut self, at: u64, left: u64) -> io::Result<&mut [u8]>;
 
-    /// Called when `n` bytes after the first `at` bytes of the stream have been received.
+    /// Called when `n` bytes, after the first `at` bytes of the stream, have been received.
     ///
     /// # Errors
-    /// The stream cannot continue.
+    /// The reason why the stream cannot continue.
     fn filled(&mut self, at: u64, n: usize) -> io::Result<()> {
         let _ = (at, n);
         Ok(())
@@ -64,11 +65,12 @@ trait Target: DepositTarget + Any {}
 
 impl<T: DepositTarget> Target for T {}
 
-/// A target that is lent to a connection: see `Connection::lend`.
+/// A target that is lent to a connection: see `IncomingStream::lend`.
 pub struct Loan {
     target: Box<dyn Target>,
-    /// The position in the stream of the lent memory.
+    /// The number of bytes of the stream before the lent memory.
     at: u64,
+    /// The number of bytes of the stream from `at` on.
     left: u64,
     pub(super) len: usize,
     pub(super) filled: usize,
@@ -79,7 +81,7 @@ impl Loan {
     /// Creates a loan for the bytes after the first `at` bytes, of which `left` are still missing.
     ///
     /// # Errors
-    /// The target, and the reason why it has no room.
+    /// The target, and the reason why it provides no memory.
     pub fn new<T: DepositTarget>(
         target: Box<T>,
         at: u64,
@@ -95,23 +97,23 @@ impl Loan {
         }
     }
 
-    /// Returns the target, the number of received bytes, and its error. `None` if it is of another type.
+    /// Returns the target, the number of bytes read into it, and its error. `None` if it is not a `T`.
     #[must_use]
     pub fn end<T: DepositTarget>(self) -> Option<(Box<T>, usize, Option<io::Error>)> {
         let target = (self.target as Box<dyn Any>).downcast().ok()?;
         Some((target, self.filled, self.error))
     }
 
-    /// Returns the bytes `start..end` of the lent memory. Empty if the target does not provide it any more;
-    /// the error is then reported when the loan is returned. Runs the target's code.
+    /// Returns the bytes `start..end` of the lent memory. Runs the target's code. If the target fails,
+    /// returns an empty slice; [`end`](Self::end) then returns the error.
     pub(super) fn bytes(&mut self, start: usize, end: usize) -> &mut [u8] {
         let Self { target, at, left, error, .. } = self;
-        // A panic of the target must not become one of the connection.
+        // A panic of the target must not end the connection.
         let args = AssertUnwindSafe((target.as_mut(), *at, *left));
         let room = catch_unwind(move || room_of_guarded(args));
         let reason = match room.unwrap_or_else(|_| Err(io::Error::other("the target panicked"))) {
             Ok(room) if room.len() >= end => return room.get_mut(start..end).unwrap_or_default(),
-            Ok(_) => io::Error::other("the target returns less memory than before"),
+            Ok(_) => io::Error::other("the target returned less memory than before"),
             Err(reason) => reason,
         };
         *error = Some(reason);
@@ -152,7 +154,7 @@ pub enum LoanReturn {
     Loan(Box<Loan>),
     /// The lent memory has not been returned yet.
     Pending,
-    /// Nothing was lent, or the lent memory is lost because the reader of the socket keeps it.
+    /// Nothing was lent, or the lent memory is lost because the code that reads the socket did not return it.
     Nothing,
 }
 
@@ -160,17 +162,19 @@ pub enum LoanReturn {
 pub(super) enum LoanPlace {
     #[default]
     None,
-    /// With the receiver, to be read into.
+    /// In the receiver, which will lend it for the next read.
     Ready(Box<Loan>),
-    /// With the reader of the socket. True if the reader of the stream awaits its return.
-    Lent(bool),
-    /// With the receiver, to be returned to the reader of the stream.
+    /// In the buffer of the code that reads the socket. `is_awaited` is true if the stream's reader waits for
+    /// it.
+    Lent { is_awaited: bool },
+    /// In the receiver, for the reader of the stream to take back.
     Returned(Box<Loan>),
 }
 
-/// A buffer of a pool in which the first byte of the payload has a requested alignment.
+/// A buffer of a pool in which the payload starts at an address with a requested alignment.
 ///
-/// It occupies up to four times the received part, or as much as the connection may use at once.
+/// Only a part of it occupies memory before the payload has been received: four times the received part, or
+/// as much as the connection may use at once, if that is more.
 #[derive(Debug)]
 pub struct AlignedBuffer {
     pool: Arc<BufferPool>,
@@ -184,9 +188,9 @@ impl AlignedBuffer {
     /// The maximum alignment in bytes.
     pub const MAX_ALIGN: usize = 64 * 1024;
 
-    /// Creates a buffer for `len` bytes, of which the first has an address that is a multiple of `align`, a
-    /// power of two up to [`MAX_ALIGN`](Self::MAX_ALIGN). `granted` is the result of `Input::granted`.
-    /// Returns `None` if the pool has no memory at present.
+    /// Creates a buffer for `len` bytes that start at a multiple of `align`. `align` must be a power of two
+    /// up to [`MAX_ALIGN`](Self::MAX_ALIGN). `granted` is the result of `Input::granted`. Returns `None` if
+    /// the pool has no memory at present.
     #[must_use]
     pub fn take(pool: &Arc<BufferPool>, len: usize, align: usize, granted: usize) -> Option<Self> {
         let size = len.checked_add(align.saturating_sub(BASE_ALIGN))?;
@@ -198,7 +202,7 @@ impl AlignedBuffer {
         Some(Self { pool: Arc::clone(pool), buffer, start, len, granted })
     }
 
-    /// Returns the payload. Its memory returns to the pool when the last view is dropped.
+    /// Returns the payload. Its memory is returned to the pool when the last view of it is dropped.
     #[must_use]
     pub fn into_bytes(mut self) -> Bytes {
         let bytes = self.pool.share(std::mem::take(&mut self.buffer));
@@ -210,7 +214,7 @@ impl DepositTarget for AlignedBuffer {
     fn room(&mut self, at: u64, _: u64) -> io::Result<&mut [u8]> {
         let at = usize::try_from(at).unwrap_or(usize::MAX).min(self.len);
         let to = self.len.min(grant(at, self.granted));
-        // A started payload must continue, even beyond the cap. The pool does not keep the buffer then.
+        // A payload that has started must continue, even beyond the pool's limit.
         let all = if to == self.len { usize::MAX } else { self.start + to + BASE_ALIGN };
         let _ = self.pool.charge_more(&mut self.buffer, all);
         let room = self.buffer.writable_range(self.start + at..self.start + to);

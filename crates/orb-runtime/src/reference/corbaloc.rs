@@ -6,13 +6,15 @@ use giop_codec::url::{Corbaloc, IiopAddress};
 use crate::reference::object::ObjectRef;
 
 impl ObjectRef {
-    /// Returns the URL with the object key of the first profile, and all addresses of profiles with this key.
+    /// Returns the URL with the object key of the first profile, and all TCP addresses of profiles with this
+    /// key that a URL can represent. If there is none, the URL contains a Unix socket.
     pub(crate) fn corbaloc(&self) -> Option<Corbaloc> {
         let profiles = self.own_profiles();
         let first = profiles.first()?;
         let of_key = || profiles.iter().filter(|profile| profile.object_key == first.object_key);
         let addresses = of_key().flat_map(|profile| {
-            let at = |tls| move |(host, port)| IiopAddress { version: profile.version, host, port, tls };
+            let at =
+                |tls| move |(host, port)| IiopAddress { version: profile.version, host, port, uses_tls: tls };
             let secure = profile.secure_address();
             let plaintext = if profile.requires_tls() { Vec::new() } else { profile.addresses() };
             plaintext.into_iter().map(at(false)).chain(secure.map(at(true)))
@@ -49,7 +51,7 @@ mod tests {
     // clause: ior.corbaloc.written
     #[test]
     fn a_reference_becomes_a_url_that_leads_to_the_same_object() {
-        let orb = Orb::builder().parts.core(Vec::new()).open();
+        let orb = Orb::builder().parts.build_core(Vec::new()).open();
         let profile = |host: &str, key: &'static [u8]| IiopProfile::new(host, 7, ObjectKey::from_static(key));
         let alternate = |host| TaggedComponent::alternate_address(host, 8).unwrap();
         let table = [
@@ -60,7 +62,7 @@ mod tests {
                 vec![profile("a", b"k").with_component(alternate("b")), profile("c", b"k")],
                 Some("corbaloc:iiop:1.2@a:7,iiop:1.2@b:8,iiop:1.2@c:7/k"),
             ),
-            // A URL has only one key and cannot contain every host, so that other profiles are omitted.
+            // A URL has only one key and cannot contain every host, so other profiles are omitted.
             (
                 vec![profile("a", b"k"), profile("b", b"other"), profile("c d", b"k")],
                 Some("corbaloc:iiop:1.2@a:7/k"),
@@ -81,7 +83,7 @@ mod tests {
 
     #[test]
     fn reference_with_only_a_unix_socket_has_a_url() {
-        let orb = Orb::builder().parts.core(Vec::new()).open();
+        let orb = Orb::builder().parts.build_core(Vec::new()).open();
         let profile = UiopProfile::new("/run/a socket", ObjectKey::from_static(b"k"));
         let ior = Ior { type_id: String::new(), profiles: vec![profile.to_tagged().unwrap()] };
         let text = ObjectRef::new(orb.core(), ior.clone()).to_corbaloc().unwrap();

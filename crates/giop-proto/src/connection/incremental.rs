@@ -1,7 +1,6 @@
-//! Requests and replies that are sent while they are encoded.
+//! Incremental messages: requests and replies that are sent while they are encoded.
 //!
-//! Unlike a payload that is read from a source, the whole message is supplied without waiting. Messages that
-//! are queued meanwhile follow it.
+//! The encoder must supply them without waiting. Messages that are queued meanwhile are sent later.
 
 use giop_codec::cdr::Encoder;
 
@@ -10,41 +9,43 @@ use super::{Connection, Output};
 use crate::calls::{CallId, RequestSpan};
 use crate::error::{CallError, CloseReason};
 
-/// The result of starting a reply that is sent while it is encoded.
+/// The result of [`ServedRequest::begin_incremental`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReplyFlow {
-    /// The start is queued. The rest is supplied by [`Connection::flow`] of this number.
+pub enum IncrementalReply {
+    /// The start is queued. The rest must be supplied by [`Connection::incremental`] with this number.
     Begun(u64),
-    /// Another message is sent in this way, or this one would be fragmented. The encoder is unchanged.
+    /// Another message is being sent at present, or this one would be fragmented. The encoder is unchanged.
     Busy,
-    /// The peer cancelled the request, or the connection is closed: nothing is sent. The encoder is empty.
+    /// The request was cancelled or is a oneway, or the connection is closed. The encoder is empty.
     Dropped,
 }
 
-/// A message that is sent while it is encoded: see [`Connection::flow`].
+/// A message that is sent while it is encoded: see [`Connection::begin_incremental`].
 #[derive(Debug)]
-pub struct OutgoingFlow<'a> {
+pub struct IncrementalMessage<'a> {
     connection: &'a mut Connection,
     number: u64,
 }
 
 impl Connection {
-    /// Returns the message with this number, started here or by [`ServedRequest::begin_flow`].
+    /// Returns the message with this number, returned by one of the methods `begin_incremental`.
     #[inline]
-    pub fn flow(&mut self, number: u64) -> OutgoingFlow<'_> {
-        OutgoingFlow { connection: self, number }
+    pub fn incremental(&mut self, number: u64) -> IncrementalMessage<'_> {
+        IncrementalMessage { connection: self, number }
     }
 
-    /// Queues the start of a request whose header announces `missing` more bytes. They follow by
-    /// [`OutgoingFlow::send`] of the returned number; then [`OutgoingFlow::end`] must be called. Messages
-    /// that are queued meanwhile follow the request. `call` is the call that awaits the reply, or `None` for
-    /// a oneway. The encoder is left empty.
+    /// Queues the start of a request whose header announces `missing` more bytes. `call` is the call that
+    /// awaits the reply, or `None` for a oneway. The encoder is left empty.
     ///
-    /// Returns `None` if such a message is in progress, or this one would be fragmented. The encoder is kept.
+    /// Returns a number for [`incremental`](Self::incremental), by which the missing bytes must be
+    /// [sent](IncrementalMessage::send) and the message [ended](IncrementalMessage::end). Messages that are
+    /// queued in the meantime follow it.
+    ///
+    /// Returns `None` if another message is being sent in parts, or if this one would be fragmented.
     ///
     /// # Errors
     /// See [`begin_request`](Self::begin_request).
-    pub fn begin_flow(
+    pub fn begin_incremental(
         &mut self,
         call: Option<CallId>,
         message: &mut Encoder,
@@ -54,7 +55,7 @@ impl Connection {
             message.reset(message.order(), message.version());
             return Err(error);
         }
-        if !self.output.may_begin_flow(message, missing) {
+        if !self.output.may_begin_incremental(message, missing) {
             return Ok(None);
         }
         let span = self.output.queue(message, false, self.clock.now);
@@ -67,40 +68,41 @@ impl Connection {
 }
 
 impl ServedRequest<'_> {
-    /// Queues the start of a reply, as for requests. In the end [`finish`](Self::finish) must be called.
-    pub fn begin_flow(&mut self, message: &mut Encoder, missing: u64) -> ReplyFlow {
-        if !self.connection.output.may_begin_flow(message, missing) {
-            return ReplyFlow::Busy;
+    /// Queues the start of a reply whose header announces `missing` more bytes, which must be supplied as for
+    /// [`Connection::begin_incremental`]. After that, [`finish`](Self::finish) must be called.
+    pub fn begin_incremental(&mut self, message: &mut Encoder, missing: u64) -> IncrementalReply {
+        if !self.connection.output.may_begin_incremental(message, missing) {
+            return IncrementalReply::Busy;
         }
         if !self.connection.serving.acknowledge(self.token) || !self.connection.lifecycle.may_queue() {
             message.reset(message.order(), message.version());
-            return ReplyFlow::Dropped;
+            return IncrementalReply::Dropped;
         }
         self.connection.output.queue_answer(message, self.connection.clock.now);
         self.connection.output.reply_backlog.add(usize::try_from(missing).unwrap_or(usize::MAX));
         let gap = self.connection.output.tx.leave_gap(missing);
         self.connection.output.report(self.connection.clock.now);
         match gap {
-            Some(end) => ReplyFlow::Begun(end),
-            None => ReplyFlow::Dropped, // unreachable: there is no other gap
+            Some(end) => IncrementalReply::Begun(end),
+            None => IncrementalReply::Dropped, // never happens, because there is no other gap
         }
     }
 }
 
 impl Output {
-    fn may_begin_flow(&self, message: &Encoder, missing: u64) -> bool {
+    fn may_begin_incremental(&self, message: &Encoder, missing: u64) -> bool {
         let size = usize::try_from(missing).unwrap_or(usize::MAX).saturating_add(message.len());
         self.partial_request.is_none()
             && !self.tx.is_gapped()
-            && !self.fragment_queue.cuts(message.version(), size)
+            && !self.fragment_queue.is_fragmented(message.version(), size)
     }
 }
 
-impl OutgoingFlow<'_> {
+impl IncrementalMessage<'_> {
     /// Queues the next bytes of the message, and leaves the encoder empty. If there are more bytes than
     /// announced, the message is invalid and the connection is closed.
     pub fn send(&mut self, bytes: &mut Encoder) {
-        self.connection.output.stats.copied_out += bytes.copied() as u64;
+        self.connection.output.stats.bytes_copied_out += bytes.copied() as u64;
         bytes.drain_into(&mut self.connection.output.pieces);
         let mut fits = true;
         for piece in self.connection.output.pieces.drain(..) {

@@ -1,12 +1,12 @@
 //! Closing a listener without resetting connections in its backlog.
 //!
-//! When a listener is closed, the system resets connections that are established but not accepted. Therefore
-//! new connections are blocked, and all others accepted, before a listener is closed.
+//! When a listener is closed, the system resets the connections that are established but not yet accepted.
+//! Therefore the server blocks new connections and accepts all others before it closes a listener.
 
 use tokio::net::TcpListener;
 
-/// Blocks new connections to the listener as if the network had lost their first segments. Connections whose
-/// handshake has begun must still be accepted. Returns `false` if the filter cannot be attached.
+/// Blocks new connections to the listener, as if the network had lost their first segments. The caller must
+/// still accept connections whose TCP handshake has begun. Returns `false` if the filter cannot be attached.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn drop_new_syns(listener: &TcpListener) -> bool {
     use socket2::SockFilter;
@@ -25,10 +25,10 @@ pub(crate) fn drop_new_syns(listener: &TcpListener) -> bool {
     socket2::SockRef::from(listener).attach_filter(&filter).is_ok()
 }
 
-/// Returns whether a TCP handshake with the port is in progress, which the client may see as a connection
-/// that cannot be accepted yet. Returns `false` if the tables of the system cannot be read.
+/// Returns whether a TCP handshake with the port is in progress. The client may already see it as an
+/// established connection. Returns `false` if the tables of the system cannot be read.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) async fn has_handshakes(port: u16) -> bool {
+pub(crate) async fn has_pending_handshakes(port: u16) -> bool {
     // Connections of a dual-stack listener are in the table of their own address family.
     for table in ["/proc/self/net/tcp", "/proc/self/net/tcp6"] {
         if let Ok(table) = tokio::fs::read_to_string(table).await
@@ -51,7 +51,7 @@ fn is_handshake(line: &str, port: u16) -> bool {
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) async fn has_handshakes(_: u16) -> bool {
+pub(crate) async fn has_pending_handshakes(_: u16) -> bool {
     false
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn drop_new_syns(_: &TcpListener) -> bool {
 
 #[cfg(all(test, any(target_os = "linux", target_os = "android")))]
 mod tests {
-    use crate::transport::last::{has_handshakes, is_handshake};
+    use crate::transport::close_listener::{has_pending_handshakes, is_handshake};
 
     #[tokio::test]
     async fn handshakes_are_found_in_the_table_of_the_system() {
@@ -85,6 +85,6 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let _connected = tokio::net::TcpStream::connect(address).await.unwrap();
         let _accepted = listener.accept().await.unwrap();
-        assert!(!has_handshakes(address.port()).await);
+        assert!(!has_pending_handshakes(address.port()).await);
     }
 }

@@ -1,5 +1,5 @@
-//! The annotations `@interpretive` and `@adaptive`. Such types give the interpreter access to their parts,
-//! instead of or in addition to marshalling code of their own.
+//! Types that the runtime's interpreter marshals (`@interpretive` and `@adaptive`). They give the interpreter
+//! access to their parts, instead of or in addition to marshalling code of their own.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use super::cx::Cx;
-use super::forms::{ArrayForm, Hybrid, Mode, SeqForm, Traits, Use, is_type};
+use super::forms::{ArrayForm, MarshallingModes, Mode, SeqForm, Traits, TypeUse, is_type};
 use super::options::matches_name;
 use super::typed::label_bits;
 use crate::diagnostic::Diagnostic;
@@ -15,20 +15,20 @@ use crate::model::{
     Annotation, AnnotationValue, ConstValue, Def, DefId, DefKind, Flavour, Primitive, Type, TypeId, Union,
 };
 
-impl Hybrid {
-    pub(super) fn new(cx: &Cx<'_>, problems: &mut Vec<Diagnostic>) -> Hybrid {
-        let mut hybrid = Hybrid::default();
-        for def in cx.model.defs().iter().filter(|def| cx.paths.external.emitted(def.id)) {
+impl MarshallingModes {
+    pub(super) fn new(cx: &Cx<'_>, problems: &mut Vec<Diagnostic>) -> MarshallingModes {
+        let mut found = MarshallingModes::default();
+        for def in cx.model.defs().iter().filter(|def| cx.paths.external.is_emitted(def.id)) {
             if let DefKind::Interface(interface) = &def.kind {
                 if let Some(annotation) = def.annotations.get("interpretive")
                     && interface.flavour == Flavour::Local
                 {
                     problems.push(
-                        unsupported(annotation, "`@interpretive` on a local interface")
+                        unsupported(annotation, "`@interpretive` cannot be applied to a local interface")
                             .note("calls of local objects never become messages"),
                     );
                 } else if interface.flavour != Flavour::Local && is_interpretive(cx, def) {
-                    hybrid.calls.insert(def.id);
+                    found.interpreted_calls.insert(def.id);
                 }
                 continue;
             }
@@ -36,39 +36,39 @@ impl Hybrid {
             let annotation = ["interpretive", "adaptive"].iter().find_map(|name| def.annotations.get(name));
             match (obstacle(cx, def), annotation) {
                 (None, _) => {
-                    hybrid.modes.insert(def.id, mode);
+                    found.modes.insert(def.id, mode);
                 }
                 (Some(why), Some(annotation)) => {
-                    let message = format!("`@{}` on a {why}", annotation.name);
-                    problems.push(unsupported(annotation, &message).and(def.span, "of this"));
+                    let message = format!("`@{}` cannot be applied to a {why}", annotation.name);
+                    problems.push(unsupported(annotation, &message).and(def.span, "this type"));
                 }
                 // A pattern applies only to types that can be interpreted.
                 (Some(_), None) => {}
             }
         }
-        hybrid.exposed = hybrid.modes.keys().copied().collect();
-        let mut todo: Vec<TypeId> = Vec::new();
-        for id in &hybrid.calls {
+        found.exposed = found.modes.keys().copied().collect();
+        let mut pending: Vec<TypeId> = Vec::new();
+        for id in &found.interpreted_calls {
             for method in cx.methods.get(id).into_iter().flatten() {
-                todo.extend(method.params.iter().map(|param| param.ty.ty));
-                todo.extend(method.results.iter().map(|result| result.ty.ty));
+                pending.extend(method.params.iter().map(|param| param.ty.ty));
+                pending.extend(method.results.iter().map(|result| result.ty.ty));
             }
         }
         // Follow typedefs, sequences and members, visiting each type once.
         let mut seen = HashSet::new();
-        while let Some(ty) = todo.pop() {
+        while let Some(ty) = pending.pop() {
             if !seen.insert(ty) {
                 continue;
             }
-            todo.extend(cx.model.parts(cx.model.ty(ty)));
+            pending.extend(cx.model.parts(cx.model.ty(ty)));
             if let Type::Named(id) = cx.model.ty(ty) {
                 let def = cx.model.def(*id);
-                if is_type(&def.kind) && cx.paths.external.emitted(*id) && obstacle(cx, def).is_none() {
-                    hybrid.exposed.insert(*id);
+                if is_type(&def.kind) && cx.paths.external.is_emitted(*id) && obstacle(cx, def).is_none() {
+                    found.exposed.insert(*id);
                 }
             }
         }
-        hybrid
+        found
     }
 }
 
@@ -79,31 +79,31 @@ fn unsupported(annotation: &Annotation, message: &str) -> Diagnostic {
 impl Cx<'_> {
     /// Returns the traits that a type's own marshalling code implements; `None` if there is no such code.
     pub(super) fn own_code(&self, id: DefId) -> Option<Traits> {
-        let v1 = &self.v1;
-        match self.hybrid.mode(id) {
-            None => Some(Traits { encode: quote!(#v1::CdrEncode), decode: quote!(#v1::CdrDecode) }),
+        let rt = &self.runtime_path;
+        match self.marshalling.mode(id) {
+            None => Some(Traits { encode: quote!(#rt::CdrEncode), decode: quote!(#rt::CdrDecode) }),
             Some(Mode::Adaptive(_)) => {
-                Some(Traits { encode: quote!(#v1::CompiledEncode), decode: quote!(#v1::CompiledDecode) })
+                Some(Traits { encode: quote!(#rt::CompiledEncode), decode: quote!(#rt::CompiledDecode) })
             }
             Some(Mode::Interpretive) => None,
         }
     }
 
     /// Returns whether the interpreter can read and write the Rust type of a member or element.
-    fn exposes_parts(&self, u: Use) -> bool {
+    fn exposes_parts(&self, u: TypeUse) -> bool {
         let (ty, non_nil) = self.mapping.strip(u);
         match self.model.ty(ty) {
             _ if self.model.is_reference(ty) => !non_nil,
             Type::Sequence { element, .. } => {
                 self.mapping.seq_form(*element) != SeqForm::Vec
-                    || self.exposes_parts(Use::of(*element, non_nil))
+                    || self.exposes_parts(TypeUse::of(*element, non_nil))
             }
             Type::Array { element, .. } => {
                 self.mapping.array_form(ty) == ArrayForm::Shared
-                    || self.exposes_parts(Use::of(*element, non_nil))
+                    || self.exposes_parts(TypeUse::of(*element, non_nil))
             }
             Type::Named(id) => match &self.model.def(*id).kind {
-                kind if is_type(kind) => self.hybrid.exposed.contains(id),
+                kind if is_type(kind) => self.marshalling.exposed.contains(id),
                 DefKind::Bitset(_) | DefKind::Bitmask(_) | DefKind::Native => false,
                 _ => true,
             },
@@ -112,29 +112,38 @@ impl Cx<'_> {
     }
 
     /// Returns whether the interpreter can replace the marshalling code of this type.
-    fn is_replaceable(&self, u: Use) -> bool {
+    fn is_replaceable(&self, u: TypeUse) -> bool {
         let (ty, _) = self.mapping.strip(u);
         match self.model.ty(ty) {
             Type::Sequence { element, .. } | Type::Array { element, .. } => {
-                self.is_replaceable(Use::of(*element, u.non_nil))
+                self.is_replaceable(TypeUse::of(*element, u.non_nil))
             }
-            Type::Named(id) => self.hybrid.exposed.contains(id) && self.hybrid.mode(*id).is_none(),
+            Type::Named(id) => self.marshalling.exposed.contains(id) && self.marshalling.mode(*id).is_none(),
             _ => false,
         }
     }
 
     /// Returns whether the calls of the interface interpret values of this type.
-    pub(super) fn is_interpreted(&self, owner: DefId, u: Use) -> bool {
-        self.hybrid.calls(owner) && !u.optional && self.is_replaceable(u) && self.exposes_parts(u)
+    pub(super) fn is_interpreted(&self, owner: DefId, u: TypeUse) -> bool {
+        self.marshalling.interprets_calls(owner)
+            && !u.optional
+            && self.is_replaceable(u)
+            && self.exposes_parts(u)
     }
 
-    pub(super) fn decode_value(&self, depth: usize, owner: DefId, u: Use, ty: &TokenStream) -> TokenStream {
-        let v1 = &self.v1;
+    pub(super) fn decode_value(
+        &self,
+        depth: usize,
+        owner: DefId,
+        u: TypeUse,
+        ty: &TokenStream,
+    ) -> TokenStream {
+        let rt = &self.runtime_path;
         if self.is_interpreted(owner, u) {
             let desc = self.desc(depth, u.ty);
-            return quote!(#v1::interpreted::<#ty>(#desc, __zorb_d));
+            return quote!(#rt::read_interpreted::<#ty>(#desc, __zorb_d));
         }
-        quote!(<#ty as #v1::CdrDecode>::decode(__zorb_d))
+        quote!(<#ty as #rt::CdrDecode>::decode(__zorb_d))
     }
 }
 
@@ -153,8 +162,8 @@ fn requested_mode(cx: &Cx<'_>, def: &Def, problems: &mut Vec<Diagnostic>) -> Opt
     let adaptive = def.annotations.get("adaptive");
     if let (Some(adaptive), Some(interpretive)) = (adaptive, def.annotations.get("interpretive")) {
         problems.push(
-            unsupported(adaptive, "`@adaptive` together with `@interpretive`")
-                .and(interpretive.span, "always interpreted"),
+            unsupported(adaptive, "`@adaptive` cannot be combined with `@interpretive`")
+                .and(interpretive.span, "this one means always interpreted"),
         );
     }
     if let Some(adaptive) = adaptive {
@@ -167,7 +176,7 @@ fn requested_mode(cx: &Cx<'_>, def: &Def, problems: &mut Vec<Diagnostic>) -> Opt
             }
             _ => {
                 let span = argument.map_or(adaptive.span, |argument| argument.span);
-                let message = "`uses` is a number from 1 to 4294967295";
+                let message = "`uses` must be a number from 1 to 4294967295";
                 problems.push(Diagnostic::error("unsupported", span, message));
                 None
             }
@@ -183,7 +192,8 @@ fn requested_mode(cx: &Cx<'_>, def: &Def, problems: &mut Vec<Diagnostic>) -> Opt
     }
 }
 
-/// Returns the reason why a type cannot be filled member by member, if there is one.
+/// Returns the reason why the interpreter cannot marshal a type, if there is one. The interpreter starts with
+/// the default value and fills it member by member.
 fn obstacle(cx: &Cx<'_>, def: &Def) -> Option<&'static str> {
     let has_default = match &def.kind {
         DefKind::Union(body) => {
@@ -194,27 +204,27 @@ fn obstacle(cx: &Cx<'_>, def: &Def) -> Option<&'static str> {
     if cx.mapping.is_zero_copy(def.id) {
         Some("`@zero_copy` struct, whose memory is its encoding")
     } else if !has_default {
-        Some("type without a default value: a reference in it is never nil")
+        Some("type without a default value, because a reference in it is never nil")
     } else {
         None
     }
 }
 
-/// Returns the expressions with which the interpreter writes the part `value`, and reads it.
-fn part(cx: &Cx<'_>, u: Use, value: &TokenStream) -> (TokenStream, TokenStream) {
-    let v1 = &cx.v1;
+/// Returns the expressions through which the interpreter writes and reads the part `value` of a type.
+fn part(cx: &Cx<'_>, u: TypeUse, value: &TokenStream) -> (TokenStream, TokenStream) {
+    let rt = &cx.runtime_path;
     if u.optional {
-        (quote!(&#v1::Optional(&#value)), quote!(&mut #v1::OptionalMut(&mut #value)))
+        (quote!(&#rt::Optional(&#value)), quote!(&mut #rt::OptionalMut(&mut #value)))
     } else if cx.exposes_parts(u) {
         (quote!(&#value), quote!(&mut #value))
     } else {
-        (quote!(&#v1::CompiledRef(&#value)), quote!(&mut #v1::CompiledMut(&mut #value)))
+        (quote!(&#rt::CompiledRef(&#value)), quote!(&mut #rt::CompiledMut(&mut #value)))
     }
 }
 
-/// Emits a type's implementations for the interpreter. A value has at least `min_size` bytes.
-pub(super) fn hybrid(cx: &Cx<'_>, depth: usize, def: &Def, min_size: &TokenStream) -> Option<TokenStream> {
-    if !cx.hybrid.exposed.contains(&def.id) {
+/// Emits a type's implementations for the interpreter. An encoded value has at least `min_size` bytes.
+pub(super) fn impls(cx: &Cx<'_>, depth: usize, def: &Def, min_size: &TokenStream) -> Option<TokenStream> {
+    if !cx.marshalling.exposed.contains(&def.id) {
         return None;
     }
     let path = cx.paths.item(depth, def.id);
@@ -225,7 +235,7 @@ pub(super) fn hybrid(cx: &Cx<'_>, depth: usize, def: &Def, min_size: &TokenStrea
 }
 
 fn part_impls(cx: &Cx<'_>, depth: usize, def: &Def, path: &TokenStream) -> TokenStream {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let (write, read) = match &def.kind {
         DefKind::Enum(_) => (
             quote!(__zorb_w.ordinal(*self as ::core::primitive::u32)),
@@ -244,16 +254,16 @@ fn part_impls(cx: &Cx<'_>, depth: usize, def: &Def, path: &TokenStream) -> Token
             (quote!(__zorb_w.members(&[#(#write),*])), quote!(__zorb_r.members(&mut [#(#read),*])))
         }
     };
-    let compiled = matches!(cx.hybrid.mode(def.id), Some(Mode::Adaptive(_))).then(|| {
+    let compiled = matches!(cx.marshalling.mode(def.id), Some(Mode::Adaptive(_))).then(|| {
         (
             quote! {
-                if <Self as #v1::Adaptive>::uses().used() {
-                    return #v1::CompiledEncode::encode(self, __zorb_w.encoder());
+                if <Self as #rt::Adaptive>::uses().count_use() {
+                    return #rt::CompiledEncode::encode(self, __zorb_w.encoder());
                 }
             },
             quote! {
-                if <Self as #v1::Adaptive>::uses().used() {
-                    *self = <Self as #v1::CompiledDecode>::decode(__zorb_r.decoder())?;
+                if <Self as #rt::Adaptive>::uses().count_use() {
+                    *self = <Self as #rt::CompiledDecode>::decode(__zorb_r.decoder())?;
                     return ::core::result::Result::Ok(());
                 }
             },
@@ -261,27 +271,27 @@ fn part_impls(cx: &Cx<'_>, depth: usize, def: &Def, path: &TokenStream) -> Token
     });
     let (encode, decode) = compiled.unzip();
     quote! {
-        impl #v1::ReflectWrite for #path {
+        impl #rt::ReflectWrite for #path {
             fn write(
                 &self,
-                __zorb_w: &mut #v1::ReflectWriter<'_>,
-            ) -> ::core::result::Result<(), #v1::EncodeError> {
+                __zorb_w: &mut #rt::ReflectWriter<'_>,
+            ) -> ::core::result::Result<(), #rt::EncodeError> {
                 #encode
                 #write
             }
         }
 
-        impl #v1::ReflectRead for #path {
+        impl #rt::ReflectRead for #path {
             fn read(
                 &mut self,
-                __zorb_r: &mut #v1::ReflectReader<'_, '_>,
-            ) -> ::core::result::Result<(), #v1::DecodeError> {
+                __zorb_r: &mut #rt::ReflectReader<'_, '_>,
+            ) -> ::core::result::Result<(), #rt::DecodeError> {
                 #decode
                 #read
             }
         }
 
-        impl #v1::Blank for #path {
+        impl #rt::Blank for #path {
             fn blank() -> Self {
                 ::core::default::Default::default()
             }
@@ -341,123 +351,124 @@ fn union_parts(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> (TokenStre
     (quote!(match self { #(#writes)* }), read)
 }
 
-/// Returns the bits of the discriminator `__zorb_l`, and the discriminator with the label read.
+/// Returns expressions for the label of the discriminator `__zorb_l`, and for the discriminator that was
+/// read.
 fn label_casts(cx: &Cx<'_>, depth: usize, ty: TypeId) -> (TokenStream, TokenStream) {
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let wide = quote!(::core::primitive::i64);
     match cx.model.stripped(ty) {
         Type::Primitive(Primitive::Boolean) => {
             (quote!(#wide::from(*__zorb_l)), quote!(__zorb_r.label() != 0))
         }
         Type::Primitive(Primitive::Char) => {
-            (quote!(#wide::from(__zorb_l.0)), quote!(#v1::Char(__zorb_r.label() as ::core::primitive::u8)))
+            (quote!(#wide::from(__zorb_l.0)), quote!(#rt::Char(__zorb_r.label() as ::core::primitive::u8)))
         }
         Type::Primitive(Primitive::WChar) => {
-            (quote!(#wide::from(__zorb_l.0)), quote!(#v1::WChar(__zorb_r.label() as ::core::primitive::u16)))
+            (quote!(#wide::from(__zorb_l.0)), quote!(#rt::WChar(__zorb_r.label() as ::core::primitive::u16)))
         }
         Type::Primitive(primitive) => {
             let number = cx.primitive(*primitive);
             (quote!(*__zorb_l as #wide), quote!(__zorb_r.label() as #number))
         }
         _ => {
-            let path = cx.ty(depth, Use::plain(ty));
+            let path = cx.ty(depth, TypeUse::plain(ty));
             let ordinal = quote!(*__zorb_l as ::core::primitive::u32 as #wide);
-            (ordinal, quote!(#v1::of_ordinal::<#path>(__zorb_r.label())))
+            (ordinal, quote!(#rt::enumerator_from_ordinal::<#path>(__zorb_r.label())))
         }
     }
 }
 
 fn adaptive_impl(cx: &Cx<'_>, def: &Def, path: &TokenStream) -> Option<TokenStream> {
-    let Some(Mode::Adaptive(uses)) = cx.hybrid.mode(def.id) else { return None };
-    let v1 = &cx.v1;
+    let Some(Mode::Adaptive(uses)) = cx.marshalling.mode(def.id) else { return None };
+    let rt = &cx.runtime_path;
     let (scoped, uses) = (cx.model.scoped_name(def.id), Literal::u32_unsuffixed(uses));
     Some(quote! {
-        impl #v1::Adaptive for #path {
-            fn uses() -> &'static #v1::Uses {
-                static __ZORB_USES: #v1::Uses = #v1::Uses::new(#scoped, #uses);
+        impl #rt::Adaptive for #path {
+            fn uses() -> &'static #rt::Uses {
+                static __ZORB_USES: #rt::Uses = #rt::Uses::new(#scoped, #uses);
                 &__ZORB_USES
             }
         }
     })
 }
 
-/// Emits implementations of `CdrEncode` and `CdrDecode` that use the interpreter. Those of an adaptive type
-/// use it until the type is compiled. A type that only calls interpret has none.
+/// Emits implementations of `CdrEncode` and `CdrDecode` that use the interpreter. The implementations of an
+/// adaptive type use generated code after a number of uses. A type without a mode gets none here.
 fn interpreted_cdr(
     cx: &Cx<'_>,
     def: &Def,
     path: &TokenStream,
     min_size: &TokenStream,
 ) -> Option<TokenStream> {
-    let v1 = &cx.v1;
-    let mode = cx.hybrid.mode(def.id)?;
+    let rt = &cx.runtime_path;
+    let mode = cx.marshalling.mode(def.id)?;
     let compiled = |call: TokenStream| {
         matches!(mode, Mode::Adaptive(_)).then(|| {
             quote! {
-                if <Self as #v1::Adaptive>::uses().is_compiled() {
+                if <Self as #rt::Adaptive>::uses().is_compiled() {
                     return #call;
                 }
             }
         })
     };
-    let one = compiled(quote!(#v1::CompiledEncode::encode(self, __zorb_e)));
-    let slice = compiled(quote!(<Self as #v1::CompiledEncode>::encode_slice(__zorb_items, __zorb_e)));
-    let decode = compiled(quote!(<Self as #v1::CompiledDecode>::decode(__zorb_d)));
-    let vec = compiled(quote!(<Self as #v1::CompiledDecode>::decode_vec(__zorb_d, __zorb_n)));
-    let array = compiled(quote!(<Self as #v1::CompiledDecode>::decode_array(__zorb_d)));
-    let desc = quote!(<Self as #v1::Typed>::DESC);
-    let decoded = |ty: TokenStream| quote!(::core::result::Result<#ty, #v1::DecodeError>);
+    let one = compiled(quote!(#rt::CompiledEncode::encode(self, __zorb_e)));
+    let slice = compiled(quote!(<Self as #rt::CompiledEncode>::encode_slice(__zorb_items, __zorb_e)));
+    let decode = compiled(quote!(<Self as #rt::CompiledDecode>::decode(__zorb_d)));
+    let vec = compiled(quote!(<Self as #rt::CompiledDecode>::decode_vec(__zorb_d, __zorb_n)));
+    let array = compiled(quote!(<Self as #rt::CompiledDecode>::decode_array(__zorb_d)));
+    let desc = quote!(<Self as #rt::Typed>::DESC);
+    let decoded = |ty: TokenStream| quote!(::core::result::Result<#ty, #rt::DecodeError>);
     let (this, many, some) =
         (decoded(quote!(Self)), decoded(quote!(::std::vec::Vec<Self>)), decoded(quote!([Self; N])));
     Some(quote! {
-        impl #v1::CdrEncode for #path {
-            fn encode(&self, __zorb_e: &mut #v1::Encoder) -> ::core::result::Result<(), #v1::EncodeError> {
+        impl #rt::CdrEncode for #path {
+            fn encode(&self, __zorb_e: &mut #rt::Encoder) -> ::core::result::Result<(), #rt::EncodeError> {
                 #one
-                #v1::interpret(self, #desc, __zorb_e)
+                #rt::write_interpreted(self, #desc, __zorb_e)
             }
 
             fn encode_slice(
                 __zorb_items: &[Self],
-                __zorb_e: &mut #v1::Encoder,
-            ) -> ::core::result::Result<(), #v1::EncodeError> {
+                __zorb_e: &mut #rt::Encoder,
+            ) -> ::core::result::Result<(), #rt::EncodeError> {
                 #slice
-                #v1::interpret_slice(__zorb_items, #desc, __zorb_e)
+                #rt::write_interpreted_slice(__zorb_items, #desc, __zorb_e)
             }
         }
 
-        impl #v1::CdrDecode for #path {
+        impl #rt::CdrDecode for #path {
             const MIN_SIZE: ::core::primitive::usize = #min_size;
 
-            fn decode(__zorb_d: &mut #v1::Decoder<'_>) -> #this {
+            fn decode(__zorb_d: &mut #rt::Decoder<'_>) -> #this {
                 #decode
-                #v1::interpreted(#desc, __zorb_d)
+                #rt::read_interpreted(#desc, __zorb_d)
             }
 
-            fn decode_vec(__zorb_d: &mut #v1::Decoder<'_>, __zorb_n: ::core::primitive::usize) -> #many {
+            fn decode_vec(__zorb_d: &mut #rt::Decoder<'_>, __zorb_n: ::core::primitive::usize) -> #many {
                 #vec
-                #v1::interpreted_vec(#desc, __zorb_d, __zorb_n)
+                #rt::read_interpreted_vec(#desc, __zorb_d, __zorb_n)
             }
 
-            fn decode_array<const N: ::core::primitive::usize>(__zorb_d: &mut #v1::Decoder<'_>) -> #some {
+            fn decode_array<const N: ::core::primitive::usize>(__zorb_d: &mut #rt::Decoder<'_>) -> #some {
                 #array
-                #v1::interpreted_array(#desc, __zorb_d)
+                #rt::read_interpreted_array(#desc, __zorb_d)
             }
         }
     })
 }
 
 /// Emits the function that the option `uses` requests.
-pub(super) fn all_uses(cx: &Cx<'_>) -> Option<TokenStream> {
+pub(super) fn use_counts_function(cx: &Cx<'_>) -> Option<TokenStream> {
     let name = cx.options.uses.as_ref()?;
-    let v1 = &cx.v1;
+    let rt = &cx.runtime_path;
     let name = proc_macro2::Ident::new(name, proc_macro2::Span::call_site());
     let adaptive =
-        cx.model.defs().iter().filter(|def| matches!(cx.hybrid.mode(def.id), Some(Mode::Adaptive(_))));
+        cx.model.defs().iter().filter(|def| matches!(cx.marshalling.mode(def.id), Some(Mode::Adaptive(_))));
     let paths = adaptive.map(|def| cx.paths.item(0, def.id));
     Some(quote! {
-        #[doc = " The uses of all adaptive types, in the order of the IDL."]
-        pub fn #name() -> ::std::vec::Vec<&'static #v1::Uses> {
-            ::std::vec::Vec::from([#(<#paths as #v1::Adaptive>::uses()),*])
+        #[doc = " Returns the use counts of all adaptive types, in the order of the IDL."]
+        pub fn #name() -> ::std::vec::Vec<&'static #rt::Uses> {
+            ::std::vec::Vec::from([#(<#paths as #rt::Adaptive>::uses()),*])
         }
     })
 }

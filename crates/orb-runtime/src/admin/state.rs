@@ -12,14 +12,14 @@ use crate::orb::Orb;
 use crate::runtime::Shared;
 use crate::telemetry::operation_stats::OperationStats;
 
-/// A health check of a part of the program. Returns a description of the problem if there is one.
+/// A health check of a part of the program. Returns a description of the problem, if there is one.
 type HealthCheck = Box<dyn Fn() -> Option<String> + Send + Sync>;
 
 pub(crate) struct AdminState {
     started: Instant,
     pub(super) build_time: SystemTime,
     address: OnceLock<SocketAddr>,
-    /// `None` if the ORB has no admin endpoint. Then calls are not counted.
+    /// The statistics of calls. `None` if the ORB has no admin endpoint.
     calls: Option<Arc<OperationStats>>,
     history: Mutex<History>,
     checks: Mutex<Vec<HealthCheck>>,
@@ -52,16 +52,16 @@ impl AdminState {
 }
 
 impl Orb {
-    /// Returns the address of [`OrbBuilder::admin`](crate::OrbBuilder::admin), or `None` without an endpoint.
+    /// Returns the address of [`OrbBuilder::admin`](crate::OrbBuilder::admin), if the endpoint is enabled.
     #[must_use]
     pub fn admin_address(&self) -> Option<SocketAddr> {
         self.core.admin().address.get().copied()
     }
 
-    /// Adds a check to `/health` of the admin endpoint, which then answers 503 with the text that `check`
-    /// returns. It is called for each request of `/health` and `/status.json`, so it must not block.
+    /// Adds a health check to the admin endpoint. If `check` returns a text, `/health` answers 503 with it.
+    /// `check` is called for each request of `/health` and `/status.json`, so it must not block.
     ///
-    /// The ORB keeps `check`. An [`Orb`] in `check` would therefore never be dropped.
+    /// `check` must not own an [`Orb`]: the ORB owns `check`, so neither of them would ever be dropped.
     pub fn add_health_check(&self, check: impl Fn() -> Option<String> + Send + Sync + 'static) {
         lock(&self.core.admin().checks).push(Box::new(check));
     }
@@ -71,7 +71,7 @@ impl Shared {
     #[inline]
     #[expect(clippy::expect_used, reason = "`start_counting` always sets it")]
     pub(crate) fn admin(&self) -> &AdminState {
-        self.extensions.admin.get().expect("the builder starts the counters")
+        self.extensions.admin.get().expect("the builder must call `start_counting`")
     }
 
     pub(crate) fn start_counting(&self) {

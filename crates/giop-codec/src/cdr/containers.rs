@@ -1,4 +1,4 @@
-//! Encodings of containers: sequences, arrays, boxes, references, byte sequences and the empty value.
+//! Encodings of vectors, slices, arrays, boxes, Rust references, byte sequences and the unit value `()`.
 
 use bytes::Bytes;
 
@@ -51,7 +51,7 @@ impl<T: CdrDecode, const N: usize> CdrDecode for [T; N] {
     fn decode_vec(d: &mut Decoder<'_>, n: usize) -> Result<Vec<[T; N]>, DecodeError> {
         let mut out = d.new_vec(n)?;
         if d.has_fragment_boundaries() {
-            // Senders of GIOP 1.1 fragments write all elements of the arrays as one run.
+            // In GIOP 1.1 fragments, peers write the elements of all arrays of a sequence as one run.
             let start = d.position();
             let mut items = T::decode_vec(d, n.saturating_mul(N))?.into_iter();
             for _ in 0..n {
@@ -98,7 +98,8 @@ impl<T: CdrEncode + ?Sized> CdrEncode for &T {
 }
 
 impl CdrEncode for Bytes {
-    /// Writes a `sequence<octet>`. The bytes are shared from the chunk threshold on, else copied.
+    /// Writes a `sequence<octet>`. If there are at least as many bytes as the encoder's [chunk
+    /// threshold](Encoder::set_chunk_threshold), they are shared. Otherwise they are copied.
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         e.put_len(self.len())?;
         e.put_shared_ref(self);
@@ -109,7 +110,7 @@ impl CdrEncode for Bytes {
 impl CdrDecode for Bytes {
     const MIN_SIZE: usize = 4;
 
-    /// Returns a view of the receive buffer if the decoder has one.
+    /// Returns a view of the decoder's shared buffer, or a copy if the decoder has none.
     fn decode(d: &mut Decoder<'_>) -> Result<Bytes, DecodeError> {
         let n = d.read_len(1)?;
         d.take_shared(n)
