@@ -11,8 +11,8 @@ use crate::lock::lock;
 /// A bounded queue of lines. A dedicated thread writes them to an output.
 ///
 /// A pipe or terminal that is not read blocks only that thread. Lines that do not fit into the queue are
-/// dropped and counted. An empty queue accepts a line of any length. When the output accepts data again, it
-/// gets a line with the number of dropped lines.
+/// dropped, and in their place the output gets a line with their number. An empty queue accepts a line of any
+/// length.
 ///
 /// Unlike `tracing-appender`, the queue is bounded in bytes, reports missing lines at their position in the
 /// output, and can be flushed at the end of a process. Clones share the queue.
@@ -31,21 +31,27 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    queue: VecDeque<Vec<u8>>,
+    queue: VecDeque<Item>,
+    /// The length of all queued lines.
     queued_bytes: usize,
-    /// The number of lines dropped since the last notice about dropped lines.
-    dropped_lines: u64,
-    /// Whether the thread has removed a line from the queue and has not written it yet.
+    /// Whether the thread has removed an item from the queue and has not written it yet.
     is_writing: bool,
     /// Whether a write to the output has failed. Nothing is written after that.
     has_failed: bool,
+}
+
+#[derive(Debug)]
+enum Item {
+    Line(Vec<u8>),
+    /// A number of consecutive lines that were dropped.
+    DroppedLines(u64),
 }
 
 impl LossyWriter {
     /// The default capacity of the queue, in bytes.
     pub const DEFAULT_MAX_BYTES: usize = 1 << 20;
 
-    /// Starts the thread that writes to `out`. `notice` formats the line with the number of dropped lines.
+    /// Starts the thread that writes to `out`. `notice` formats the line that replaces dropped lines.
     ///
     /// # Errors
     /// The system cannot create a thread.
@@ -71,12 +77,18 @@ impl LossyWriter {
         let mut state = lock(&self.shared.state);
         let queued_bytes = state.queued_bytes.saturating_add(line.len());
         let fits = state.queued_bytes == 0 || queued_bytes <= self.shared.max_bytes;
-        if state.has_failed || !fits {
-            state.dropped_lines = state.dropped_lines.saturating_add(1);
+        if state.has_failed {
             return false;
         }
-        state.queued_bytes += line.len();
-        state.queue.push_back(line);
+        if !fits {
+            match state.queue.back_mut() {
+                Some(Item::DroppedLines(count)) => *count += 1,
+                _ => state.queue.push_back(Item::DroppedLines(1)),
+            }
+            return false;
+        }
+        state.queued_bytes = queued_bytes;
+        state.queue.push_back(Item::Line(line));
         self.shared.filled.notify_one();
         true
     }
@@ -124,7 +136,7 @@ impl Write for LossyWriter {
 
 impl State {
     fn is_done(&self) -> bool {
-        self.has_failed || self.queue.is_empty() && !self.is_writing && self.dropped_lines == 0
+        self.has_failed || self.queue.is_empty() && !self.is_writing
     }
 }
 
@@ -132,18 +144,18 @@ impl Shared {
     fn run(&self, mut out: impl Write, notice: fn(u64) -> String) {
         let mut state = lock(&self.state);
         loop {
-            while state.queue.is_empty() && state.dropped_lines == 0 {
+            let Some(item) = state.queue.pop_front() else {
                 state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            if let Item::Line(line) = &item {
+                state.queued_bytes -= line.len();
             }
-            let line = state.queue.pop_front();
-            // The queue is written first, because the dropped lines are newer than all queued ones.
-            let dropped = if line.is_none() { std::mem::take(&mut state.dropped_lines) } else { 0 };
-            state.queued_bytes -= line.as_ref().map_or(0, Vec::len);
             state.is_writing = true;
             drop(state);
-            let written = match line {
-                Some(line) => out.write_all(&line),
-                None => out.write_all(notice(dropped).as_bytes()),
+            let written = match item {
+                Item::Line(line) => out.write_all(&line),
+                Item::DroppedLines(count) => out.write_all(notice(count).as_bytes()),
             };
             let written = written.and_then(|()| out.flush());
             state = lock(&self.state);
@@ -213,6 +225,22 @@ mod tests {
         permit.send(()).unwrap();
         assert!(lossy.flush(Duration::MAX));
         assert!(text(&written).ends_with(&(notice + "again\n")));
+    }
+
+    #[test]
+    fn dropped_lines_are_reported_at_their_position() {
+        let (lossy, permit, written) = gate(10);
+        assert!(lossy.push("the first\n"));
+        while lock(&lossy.shared.state).queued_bytes > 0 {
+            thread::yield_now(); // Until the thread has taken the line.
+        }
+        let pushed =
+            ["five\n", "too long\n", "two\n", "long again\n", "and again\n"].map(|line| lossy.push(line));
+        assert_eq!(pushed, [true, false, true, false, false]);
+        (0..5).for_each(|_| permit.send(()).unwrap());
+        assert!(lossy.flush(Duration::MAX));
+        let [one, two] = [1, 2].map(missing_lines_notice);
+        assert_eq!(text(&written), format!("the first\nfive\n{one}two\n{two}"));
     }
 
     #[test]

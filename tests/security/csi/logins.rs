@@ -223,7 +223,7 @@ async fn logins_are_for_a_realm_on_both_sides() {
         assert_eq!(vault.who().await.unwrap(), "Login ann");
     }
     let elsewhere = vault.with_credentials(&as_user("ann", "a secret").for_realm("shop"));
-    assert_refused(elsewhere.who().await, HERE, "another realm");
+    assert_refused(elsewhere.who().await, HERE, "a realm other than");
     // A client that sends it nevertheless is notified.
     let context = crate::csi::hostile::establish_for(0, "ann", "a secret", "@shop");
     let loud = vault.with_context(context.id, context.data);

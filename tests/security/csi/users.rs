@@ -50,7 +50,7 @@ async fn users_come_from_a_file_that_may_change() {
 #[test]
 fn what_is_wrong_with_a_file_of_users_is_said_and_nothing_of_its_lines() {
     for (text, line, words) in [
-        ("ann", 1, "a line is"),
+        ("ann", 1, "a line must"),
         ("\nann:secret", 2, "not an Argon2 hash"),
         ("ann:$argon2id$v=19$m=8,t=1,p=1$c2FsdHNhbHQ", 1, "not an Argon2 hash"),
         ("ann:$2b$10$abcdefghijklmnopqrstuv", 1, "not an Argon2 hash"),

@@ -285,7 +285,7 @@ mod json {
                 value: Value::TypeCode(Box::new(chain(3000, id))),
                 graph: ValueGraph::default(),
             };
-            assert!(any.to_json().unwrap_err().to_string().contains("over 32 deep"));
+            assert!(any.to_json().unwrap_err().to_string().contains("more than 32 levels"));
         }
     }
 

@@ -156,7 +156,7 @@ fn octets_lent_to_a_writer_count_as_sent() {
 #[test]
 fn every_end_says_what_happened_and_which_limit_decides() {
     let reasons = [
-        (CloseReason::PeerClosed, "good order"),
+        (CloseReason::PeerClosed, "with CloseConnection"),
         (CloseReason::PeerMessageError, "MessageError"),
         (CloseReason::Eof, "without CloseConnection"),
         (CloseReason::Io(ErrorKind::ConnectionReset.into()), "connection reset"),

@@ -137,7 +137,7 @@ fn a_capture_of_values_that_take_too_much_as_json_is_shown() {
     };
     assert!(shown(2).contains(r#"{"all":["\u0001","\u0001"]}"#));
     let long = shown(2 << 20);
-    assert!(long.len() < 4 << 10 && long.contains("over 16 MiB as JSON"), "{}", long.len());
+    assert!(long.len() < 4 << 10 && long.contains("longer than 16 MiB"), "{}", long.len());
 }
 
 /// The most memory that a process ever had, in bytes.

@@ -149,7 +149,7 @@ fn a_proxy_without_a_server_sends_clients_away() {
     assert_eq!(zorb(&["ping", &url, "-c", "1"], "").code, 3);
     assert_eq!(proxy.interrupt(), 0);
     for (args, why) in [
-        (&["sniff", "--listen", "127.0.0.1:0", "--to", "nonsense"][..], "--to requires HOST:PORT"),
+        (&["sniff", "--listen", "127.0.0.1:0", "--to", "nonsense"][..], "--to must be HOST:PORT"),
         (&["sniff", "--listen", "nowhere.invalid:1", "--to", "127.0.0.1:1"], "cannot listen"),
         (&["sniff", "--listen", "127.0.0.1:0", "--to", "corbaloc:ssliop:127.0.0.1:1/x"], "TLS"),
     ] {

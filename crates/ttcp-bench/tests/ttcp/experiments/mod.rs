@@ -139,7 +139,7 @@ fn all_experiments_run_into_one_directory() {
     assert!(!run(dir.path(), &["run", "--out", "r"]).status.success(), "--out is for --all");
     let out = run(dir.path(), &["run", "--dry-run"]);
     assert!(
-        !out.status.success() && text(&out.stderr).contains("--dry-run is for --all"),
+        !out.status.success() && text(&out.stderr).contains("--dry-run requires --all"),
         "{}",
         text(&out.stderr)
     );
