@@ -1,5 +1,5 @@
-// A whole test crate, compiled in each edition by `editions.rs`: IDL that uses Rust's own names, in a module
-// and in a function.
+// A whole test crate, which `tests/edition-*` include too: IDL that uses Rust's own names, in a module and in
+// a function.
 
 #[allow(tail_expr_drop_order, if_let_rescope, let_underscore_drop, unused_results)]
 #[path = "../orbs/mod.rs"]
