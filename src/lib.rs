@@ -54,9 +54,9 @@
 //! An [`Orb`] owns connections, objects and limits. [`Orb::builder`] configures an ORB. A process may have
 //! several ORBs. Cloning an [`Orb`] or a reference is cheap: it increments a reference count.
 //!
-//! [`Orb::resolve`] makes a typed reference from a URL or IOR and asks the server whether the object has that
-//! type. [`Orb::resolve_unchecked`] does not ask. [`ObjectRef`] is a reference to an object of any type. All
-//! references implement the trait [`Reference`]. Its options, such as
+//! [`Orb::resolve`] makes a typed reference from a URL or IOR. It asks the server whether the object has that
+//! type, unless the IOR names the type. [`Orb::resolve_unchecked`] does not ask. [`ObjectRef`] is a reference
+//! to an object of any type. All references implement the trait [`Reference`]. Its options, such as
 //! [`with_timeout`](Reference::with_timeout), return a new reference with the option.
 //!
 //! [`Orb::activate`] and [`Orb::activate_named`] serve a servant at the root object adapter. [`poa`] has the
@@ -80,7 +80,7 @@
 //! # Limits
 //!
 //! [`Limits`] has a limit for everything that a peer can make the ORB keep in memory. By default, all these
-//! limits are finite. A message that exceeds a limit gets a documented exception.
+//! limits are finite. Each limit documents what follows if it is reached.
 //!
 //! # Features
 //!

@@ -15,7 +15,8 @@ const BINDINGS_PER_PAGE: u32 = 1000;
 
 /// Access to an ORB's naming service. This trait is part of the prelude.
 pub trait OrbNaming {
-    /// Returns the naming service of `-ORBInitRef NameService=URL` or `OrbBuilder::init_ref`, or the default.
+    /// Returns the initial reference `NameService` of `-ORBInitRef`, `OrbBuilder::init_ref` or
+    /// `-ORBDefaultInitRef`.
     ///
     /// # Errors
     /// See [`Orb::initial`]: no URL is known, or the URL does not lead to a naming context.

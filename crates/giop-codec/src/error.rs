@@ -96,7 +96,8 @@ pub enum DecodeErrorKind {
     LengthBeyondData,
     /// The decoded values would take more memory than [`DecodeLimits::alloc`](crate::cdr::DecodeLimits).
     AllocLimit,
-    /// Values are nested deeper than [`DecodeLimits::depth`](crate::cdr::DecodeLimits).
+    /// Values are nested deeper than [`DecodeLimits::depth`](crate::cdr::DecodeLimits), or type codes or anys
+    /// are nested deeper than a fixed limit.
     DepthLimit,
     /// The last byte (or wide character, in GIOP 1.1) of a string is not NUL.
     StringNotTerminated,

@@ -32,7 +32,8 @@ macro_rules! limited_text {
 /// `Display` writes it on one line and escapes everything that a terminal would interpret or hide:
 ///
 /// * Printable characters are unchanged, including `ü` and `漢`.
-/// * Line breaks, carriage returns and tabs become `\n`, `\r`, `\t`; other ASCII controls, such as `\x1b`.
+/// * Line breaks, carriage returns and tabs become `\n`, `\r` and `\t`.
+/// * Other ASCII control characters become escapes like `\x1b`.
 /// * Other control, bidirectional and invisible characters become escapes like `\u{202e}`.
 /// * A backslash is doubled, so that different texts look different: `\x1b` is one character, `\\x1b` is a
 ///   backslash and three more.

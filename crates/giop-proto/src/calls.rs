@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slot_of_an_unanswered_call_rests() {
+    fn the_slot_of_an_unanswered_call_is_not_reused() {
         let mut calls = Calls::new(true);
         let now = Instant::now();
         let expired = calls.start(Some(now)).unwrap();

@@ -206,7 +206,8 @@ impl CallError {
 
     /// Returns whether the operation was executed ("Completion status").
     ///
-    /// * `COMPLETED_NO`: the request was sent partly, or the peer refused or closed without answering it.
+    /// * `COMPLETED_NO`: at most a part of the request was sent, or the peer refused the connection or sent
+    ///   CloseConnection without an answer.
     /// * `COMPLETED_YES`: a reply was received, but its header does not decode.
     /// * `COMPLETED_MAYBE`: all other cases.
     pub fn completed(&self) -> CompletionStatus {

@@ -30,8 +30,8 @@ pub(crate) struct JoinedMessage {
 pub(crate) enum MessageLayout {
     /// The offsets of the later fragments of a GIOP 1.1 message, if any of them is not 4 modulo 8.
     ///
-    /// Senders differ at such offsets: omniORB aligns the values in each fragment separately, and other ORBs
-    /// align them in the whole message. Bytes and characters are read correctly in both cases.
+    /// omniORB, the only ORB that sends such fragments, aligns the values in each fragment separately. Bytes
+    /// and characters are read correctly even if a sender aligns the values in the whole message.
     Fragments(Vec<u32>),
     /// The segments of a message with blocks of bulk data in buffers of their own. `bytes` is the rest.
     Segments(Box<Segments>),

@@ -54,7 +54,7 @@ limits! {
     Pool "max_receive_memory" "OrbBuilder::max_receive_memory" "The memory of receive buffers and decoded values, or the number of bytes queued for all peers. At a hit, reading is suspended, a reply is refused, or the connection of a slow reader is closed.";
     Connections "max_connections" "OrbBuilder::max_connections" "The number of connections of an endpoint. At a hit, a connection is refused.";
     ConnectionsPerAddress "max_connections_per_address" "OrbBuilder::max_connections" "The number of connections from one address. At a hit, a connection is refused.";
-    Evicted "evict_idle_after" "OrbBuilder::evict_idle_after" "The idle time after which a connection of a full endpoint may be evicted in favour of a new one. Only connections without any message and TLS handshakes are evicted.";
+    Evicted "evict_idle_after" "OrbBuilder::evict_idle_after" "The age at which a connection of a full endpoint may be evicted in favour of a new one. Only TLS handshakes, and connections without a complete message, are evicted.";
     CallTime "timeout" "OrbBuilder::timeout" "The deadline of a call.";
     HandshakeTime "handshake_timeout" "TlsBuilder::handshake_timeout" "The time for a TLS handshake.";
     Handshakes "max_handshakes" "TlsBuilder::max_handshakes" "The number of TLS handshakes in progress. At a hit, a connection is refused.";
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_limits_are_counted_of_what_is_wrong_with_a_message() {
+    fn a_decode_error_is_counted_only_if_a_limit_caused_it() {
         let mut hits = LimitHits::default();
         for kind in [DecodeErrorKind::AllocLimit, DecodeErrorKind::DepthLimit, DecodeErrorKind::LimitExceeded]
         {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 pub use settings::LimitsError;
 
-/// The limits of one connection, and some of all connections. They bound the resources of a peer.
+/// The limits of one connection, and some of all connections. They limit what a peer can occupy.
 ///
 /// ```
 /// use giop_proto::Limits;
@@ -47,7 +47,8 @@ pub struct Limits {
     pub max_total_requests: usize,
     /// The maximum number of requests that one POA manager keeps in the holding state. Default: 1,024.
     ///
-    /// More are answered with `TRANSIENT`, OMG minor code 1, as is more than half of a connection's requests.
+    /// More are answered with `TRANSIENT`, OMG minor code 1. At most half of
+    /// [`max_requests`](Self::max_requests) are held for one connection.
     pub max_held_requests: usize,
     /// The maximum size of these requests in bytes. Default: 16 MiB. More are answered in the same way.
     pub max_held_bytes: usize,
@@ -69,7 +70,8 @@ pub struct Limits {
     /// At this limit, new calls use a new connection, and this one is closed when its pending calls have
     /// ended. This detects a peer whose system acknowledges data but whose process never answers.
     pub max_unanswered: u32,
-    /// The maximum time until the first message header. Default: 10 s. Then the connection is closed.
+    /// The maximum time until the first message header of a client. Default: 10 s. After that, the connection
+    /// is closed.
     pub first_header_timeout: Duration,
     /// The maximum time from the first byte of a message to its last one, in addition to its size divided by
     /// [`min_message_rate`](Self::min_message_rate). Default: 30 s. After that, the connection is closed.
@@ -81,8 +83,8 @@ pub struct Limits {
     /// Over TCP on Linux, this is also the `TCP_USER_TIMEOUT`, for data that is sent but not acknowledged.
     pub write_timeout: Duration,
     /// The minimum number of bytes per second that the peer must accept while data is queued for it. Default:
-    /// 8 KiB. Applies only if the peer opened the connection. If the peer stays below this rate by
-    /// [`write_timeout`](Self::write_timeout), the connection is closed.
+    /// 8 KiB. Applies only if the peer opened the connection. If accepting the data takes longer than at this
+    /// rate, by more than [`write_timeout`](Self::write_timeout), the connection is closed.
     pub min_write_rate: usize,
     /// The maximum time without calls or requests. The default `None` means 120 s if this side opened the
     /// connection, and 180 s if the peer did. After that, the connection is closed with CloseConnection.

@@ -68,7 +68,7 @@ struct SizeClass {
 pub struct PoolStats {
     /// The number of bytes of all pooled buffers, whether they are free or not.
     pub held: usize,
-    /// The part of `held` that is free. All of it is, if nothing is connected or in use.
+    /// The part of `held` that is free. All of it is free if nothing is connected or in use.
     pub free: usize,
     /// The number of bytes of received data that is not in pooled buffers but counts against the cap: values
     /// decoded from requests that are being served, and pieces of incomplete messages.
@@ -309,7 +309,7 @@ impl BufferPool {
 
     /// Returns whether [queued replies](Self::queued_reply_bytes) exceed half of the cap.
     #[inline]
-    pub fn is_crowded(&self) -> bool {
+    pub fn is_half_full_of_replies(&self) -> bool {
         self.queued_reply_bytes() > self.cap / 2
     }
 
@@ -341,8 +341,8 @@ impl BufferPool {
         self.is_overdrawn.store(false, Ordering::Relaxed);
     }
 
-    /// Frees the unused buffers of each size class, except windows, of which no buffer was used since the
-    /// last call. Returns whether there are buffers left that a later call may free.
+    /// Frees the unused buffers of each size class of which no buffer was used since the last call. Keeps
+    /// windows. Returns whether there are buffers left that a later call may free.
     pub fn trim(&self) -> bool {
         let mut is_any_left = false;
         for list in self.classes.iter().skip(1) {
@@ -417,7 +417,7 @@ impl BufferPool {
     fn allocate(&self, size: usize, writable_len: usize) -> Buffer {
         self.misses.fetch_add(1, Ordering::Relaxed);
         let capacity = size + BASE_ALIGN;
-        let whole = giop_codec::cdr::mapped_size(capacity + 1);
+        let whole = giop_codec::cdr::allocation_size(capacity + 1);
         let mut mem =
             if writable_len >= size { BytesMut::zeroed(whole) } else { BytesMut::with_capacity(whole) };
         // Splitting makes the memory reference-counted, so that freezing and reclaiming it never allocate.

@@ -36,7 +36,7 @@ pub struct Stats {
     pub requests_refused: u64,
     /// Requests that were not executed because the connection was closing.
     pub requests_dropped: u64,
-    /// Bytes of oversized messages and of discarded fragments.
+    /// Bytes of oversized messages, of discarded fragments and of abandoned streams.
     pub bytes_skipped: u64,
     /// The number of times that each limit was hit.
     pub limit_hits: LimitHits,

@@ -31,7 +31,7 @@ impl Name {
 
 /// The documentation and annotations before a declaration.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Intro {
+pub(crate) struct Preamble {
     pub(crate) docs: Docs,
     pub(crate) annotations: Vec<Annotation>,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Annotation {
 /// A definition, or a declaration in the body of an interface, value type, component, home or port type.
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
-    pub(crate) intro: Intro,
+    pub(crate) preamble: Preamble,
     pub(crate) kind: ItemKind,
 }
 
@@ -235,7 +235,7 @@ pub(crate) struct Bitset {
 /// `bitfield<width, type> a, b;`
 #[derive(Clone, Debug)]
 pub(crate) struct BitField {
-    pub(crate) intro: Intro,
+    pub(crate) preamble: Preamble,
     pub(crate) width: Expr,
     pub(crate) ty: Option<TypeSpec>,
     /// Empty for padding bits.
@@ -376,7 +376,7 @@ pub(crate) struct Declarator {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
-    pub(crate) intro: Intro,
+    pub(crate) preamble: Preamble,
     pub(crate) kind: MemberKind,
 }
 
@@ -388,7 +388,7 @@ pub(crate) enum MemberKind {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Enumerator {
-    pub(crate) intro: Intro,
+    pub(crate) preamble: Preamble,
     pub(crate) name: Ident,
 }
 
@@ -396,7 +396,7 @@ pub(crate) struct Enumerator {
 pub(crate) struct Union {
     pub(crate) name: Ident,
     /// The annotations of the discriminator.
-    pub(crate) intro: Intro,
+    pub(crate) preamble: Preamble,
     pub(crate) discriminator: TypeSpec,
     pub(crate) cases: Vec<Case>,
 }
@@ -405,7 +405,7 @@ pub(crate) struct Union {
 pub(crate) struct Case {
     /// The expression of each label (`None` for `default`) and its location.
     pub(crate) labels: Vec<(Option<Expr>, Span)>,
-    pub(crate) intro: Intro,
+    pub(crate) preamble: Preamble,
     pub(crate) ty: TypeSpec,
     pub(crate) declarator: Declarator,
 }
@@ -432,7 +432,7 @@ pub(crate) struct Raises {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Param {
-    pub(crate) intro: Intro,
+    pub(crate) preamble: Preamble,
     pub(crate) direction: Direction,
     /// The location of the direction's keyword.
     pub(crate) direction_span: Span,

@@ -23,7 +23,7 @@ const FILE_NAME: &str = "Components.idl";
 pub(crate) fn add(parsed: &mut Parsed, sources: &mut Sources, out: &mut Collector) {
     let is_components =
         |item: &Item| matches!(&item.kind, ItemKind::Module { name, .. } if name.text == "Components");
-    let mut needed: HashSet<&str> = parsed.components.iter().copied().collect();
+    let mut needed: HashSet<&str> = parsed.needed_component_names.iter().copied().collect();
     if !parsed.declares_components {
         needed.extend(parsed.named_components.iter().map(String::as_str));
     }

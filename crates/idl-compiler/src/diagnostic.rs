@@ -120,8 +120,9 @@ pub struct Diagnostics {
     sources: Rc<Sources>,
 }
 
-/// Maximum number of errors of one compilation, and also of warnings. Further ones are only counted: a broken
-/// text of a megabyte must not produce a megabyte of messages. Many warnings must not hide errors.
+/// Maximum number of errors of one compilation, and also of warnings. Further errors are only counted, and
+/// warnings dropped: a broken text of a megabyte must not produce a megabyte of messages. Many warnings must
+/// not hide errors.
 const MAX_PER_SEVERITY: usize = 200;
 
 impl Diagnostics {

@@ -54,7 +54,7 @@ use preprocess::{Define, Settings};
 /// Compiles with default options.
 ///
 /// # Errors
-/// The errors of the text, ordered by location: at most 200, and the number of further ones.
+/// The errors and warnings of the text, by location: at most 200 of each, and the number of other errors.
 pub fn compile(source: Source) -> Result<Model, Diagnostics> {
     Compiler::default().compile(source)
 }
@@ -124,7 +124,7 @@ impl Compiler {
     /// Compiles a source.
     ///
     /// # Errors
-    /// The errors of the text, ordered by location: at most 200, and the number of further ones.
+    /// The errors and warnings of the text, by location: at most 200 of each, and the number of other errors.
     pub fn compile(&self, source: Source) -> Result<Model, Diagnostics> {
         self.finish(|sources, collector| lex::lex(source, &self.settings, sources, collector))
     }
@@ -133,7 +133,7 @@ impl Compiler {
     /// in the next files. An `#include` of an input file that was already read has no effect.
     ///
     /// # Errors
-    /// The errors of the files and of reading them: at most 200, and the number of further ones.
+    /// The errors of the files and of reading them, and warnings, as for [`compile`](Self::compile).
     pub fn compile_files<P: Into<PathBuf>>(
         &self,
         paths: impl IntoIterator<Item = P>,

@@ -109,7 +109,7 @@ pub struct Def {
     pub parent: Option<DefId>,
     /// Repository id with prefix and version applied, e.g. `IDL:acme.com/M/I:1.0`.
     pub repository_id: String,
-    /// Documentation comments before the declaration; for a module, before all its openings.
+    /// Documentation comments before the declaration and `//!` comments in it; for a module, of all openings.
     pub docs: Docs,
     /// Annotations before the declaration.
     pub annotations: Annotations,
@@ -510,7 +510,7 @@ pub struct Const {
 /// Documentation: the text of documentation comments, line by line, without comment markers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Docs {
-    /// The lines without line ends, and without the indentation that all lines have in common.
+    /// The lines without line ends, without the leading `*` of block comments, and without one leading space.
     pub lines: Vec<String>,
 }
 

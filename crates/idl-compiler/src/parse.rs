@@ -31,7 +31,7 @@ pub(crate) struct Parsed {
     /// `//!` comments at file level.
     pub(crate) docs: Docs,
     /// Names of definitions in the module `Components` that the text's component constructs need.
-    pub(crate) components: BTreeSet<&'static str>,
+    pub(crate) needed_component_names: BTreeSet<&'static str>,
     /// Names that follow `Components::` in the text.
     pub(crate) named_components: BTreeSet<String>,
     /// Whether the text declares something named `Components`, in any scope.
@@ -51,11 +51,11 @@ pub(crate) fn parse(tokens: Vec<Token>, strict_names: bool, out: &mut Collector)
         deepest: 0,
         template_depth: 0,
         in_angle: false,
-        components: BTreeSet::new(),
+        needed_component_names: BTreeSet::new(),
     };
     let mut docs = Docs::default();
     let items = parser.items(item::ScopeKind::File, &mut docs);
-    let Parser { components, input: Input { named_components, declared_names, .. }, .. } = parser;
+    let Parser { needed_component_names, input: Input { named_components, declared_names, .. }, .. } = parser;
     let declares_components = declared_names.contains("Components");
-    Parsed { items, docs, components, named_components, declares_components }
+    Parsed { items, docs, needed_component_names, named_components, declares_components }
 }

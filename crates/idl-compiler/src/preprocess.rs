@@ -189,12 +189,12 @@ pub(crate) struct Preprocessor<'a> {
     /// Whether an expansion begins or ends before the next token.
     at_expansion_edge: bool,
     queue: VecDeque<Item>,
-    /// The number of line ends before the directive that is being processed, whose own line end was read.
+    /// The number of line ends before the directive that is being processed. Its own line end has been read.
     directive_line: Option<usize>,
     usage: Usage,
 }
 
-/// What the preprocessor knows about files. The identity of a file is a path that all its paths lead to.
+/// What the preprocessor knows about files. The identity of a file is one path that stands for all its paths.
 #[derive(Debug, Default)]
 struct KnownFiles {
     /// Paths of the input files after the current one.

@@ -10,7 +10,7 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use crate::ast::{Declarator, Ident, Intro, Item, ItemKind, TypeKind, TypeSpec};
+use crate::ast::{Declarator, Ident, Item, ItemKind, Preamble, TypeKind, TypeSpec};
 use crate::diagnostic::Collector;
 use crate::model::{
     Const, Construct, Def, DefId, DefKind, Flavour, Interface, Model, Module, Struct, Type, TypeId, Typedef,
@@ -53,7 +53,7 @@ pub(crate) use symbols::Conditions;
 
 use known::AnnotatedKind;
 use scope::{Entity, ScopeId};
-use symbols::{DefState, IdState, Progress, Resolver, Symbols};
+use symbols::{DefState, Progress, RepositoryIdState, Resolver, Symbols};
 
 /// Builds the model. The model is valid only if the collector has no error at the end.
 pub(crate) fn resolve(
@@ -73,7 +73,7 @@ pub(crate) fn resolve(
     };
     resolver.items(parsed.items, ScopeId::FILE);
     resolver.finish();
-    resolver.symbols.note_assumed();
+    resolver.symbols.note_undeclared_names();
     resolver.symbols.model
 }
 
@@ -81,13 +81,13 @@ impl Resolver<'_> {
     fn items(&mut self, items: Vec<Item>, scope: ScopeId) {
         let owner = self.symbols.scope(scope).owner;
         let is_module = owner.is_none_or(|owner| self.symbols.model.is_module(owner));
-        for Item { intro, kind } in items {
+        for Item { preamble, kind } in items {
             match kind {
                 // Modules are handled here and not in `item`, because they nest and its stack frame is large.
-                ItemKind::Module { name, items } => self.module(intro, &name, items, scope),
-                ItemKind::Instance(instance) => self.instance(intro, *instance, scope),
-                ItemKind::Template(template) => self.template(intro, template, scope),
-                kind => self.item(Item { intro, kind }, scope),
+                ItemKind::Module { name, items } => self.module(preamble, &name, items, scope),
+                ItemKind::Instance(instance) => self.instance(preamble, *instance, scope),
+                ItemKind::Template(template) => self.template(preamble, template, scope),
+                kind => self.item(Item { preamble, kind }, scope),
             }
             if is_module {
                 self.symbols.lineages.get_mut().clear();
@@ -97,26 +97,28 @@ impl Resolver<'_> {
 
     fn item(&mut self, item: Item, scope: ScopeId) {
         work::count_step();
-        let intro = item.intro;
+        let preamble = item.preamble;
         match item.kind {
             ItemKind::ForwardInterface { .. }
             | ItemKind::ForwardStruct(_)
             | ItemKind::ForwardUnion(_)
             | ItemKind::ForwardComponent(_)
             | ItemKind::ForwardPortType(_)
-            | ItemKind::ForwardValue { .. } => drop(self.annotations(&intro, scope, AnnotatedKind::Forward)),
+            | ItemKind::ForwardValue { .. } => {
+                drop(self.annotations(&preamble, scope, AnnotatedKind::Forward))
+            }
             ItemKind::TypeId { .. }
             | ItemKind::TypePrefix { .. }
             | ItemKind::Import(_)
             | ItemKind::PortType { .. } => {
-                drop(self.annotations(&intro, scope, AnnotatedKind::Directive));
+                drop(self.annotations(&preamble, scope, AnnotatedKind::Directive));
             }
             _ => {}
         }
         match item.kind {
-            ItemKind::Module { name, items } => self.module(intro, &name, items, scope),
+            ItemKind::Module { name, items } => self.module(preamble, &name, items, scope),
             ItemKind::Interface { flavour, name, bases, items } => {
-                self.interface(intro, flavour, &name, &bases, items, scope);
+                self.interface(preamble, flavour, &name, &bases, items, scope);
             }
             ItemKind::ForwardInterface { flavour, name } => {
                 let body = Interface { flavour, ..Interface::default() };
@@ -129,42 +131,42 @@ impl Resolver<'_> {
                 self.forward(&name, DefKind::Union(placeholder), scope);
             }
             ItemKind::Type(ty) => {
-                self.constructed(intro, ty, scope);
+                self.constructed(preamble, ty, scope);
             }
-            ItemKind::Typedef { ty, declarators } => self.typedef(intro, ty, declarators, scope),
-            ItemKind::Const { ty, name, value } => self.constant(intro, &ty, &name, &value, scope),
-            ItemKind::Exception { name, members } => self.exception(intro, &name, members, scope),
-            ItemKind::Operation(operation) => self.operation(intro, operation, scope),
-            ItemKind::Attribute(attribute) => self.attribute(intro, attribute, scope),
+            ItemKind::Typedef { ty, declarators } => self.typedef(preamble, ty, declarators, scope),
+            ItemKind::Const { ty, name, value } => self.constant(preamble, &ty, &name, &value, scope),
+            ItemKind::Exception { name, members } => self.exception(preamble, &name, members, scope),
+            ItemKind::Operation(operation) => self.operation(preamble, operation, scope),
+            ItemKind::Attribute(attribute) => self.attribute(preamble, attribute, scope),
             ItemKind::TypeId { name, id } => repository_id::type_id(&mut self.symbols, &name, &id, scope),
             ItemKind::TypePrefix { name, prefix } => {
                 repository_id::type_prefix(&mut self.symbols, &name, &prefix, scope)
             }
             ItemKind::Pragma(pragma) => repository_id::pragma(&mut self.symbols, &pragma, scope),
             ItemKind::Native(name) => {
-                let id = self.new_def(&intro, &name, DefKind::Native, scope);
+                let id = self.new_def(&preamble, &name, DefKind::Native, scope);
                 self.symbols.declare_def(id, scope, &name, "native type");
             }
-            ItemKind::Value(value) => self.value(intro, *value, scope),
+            ItemKind::Value(value) => self.value(preamble, *value, scope),
             ItemKind::ForwardValue { is_abstract, is_event, name } => {
                 self.forward_value(&name, is_abstract, is_event, scope);
             }
-            ItemKind::ValueBox { name, ty } => self.value_box(intro, &name, ty, scope),
-            ItemKind::State(state) => self.state(&intro, state, scope),
-            ItemKind::Factory(factory) => self.factory(intro, factory, scope),
-            ItemKind::Bitset(bitset) => self.bitset(intro, bitset, scope),
-            ItemKind::Bitmask(bitmask) => self.bitmask(intro, bitmask, scope),
-            ItemKind::AnnotationDef(def) => self.annotation_def(&intro, def, scope),
+            ItemKind::ValueBox { name, ty } => self.value_box(preamble, &name, ty, scope),
+            ItemKind::State(state) => self.state(&preamble, state, scope),
+            ItemKind::Factory(factory) => self.factory(preamble, factory, scope),
+            ItemKind::Bitset(bitset) => self.bitset(preamble, bitset, scope),
+            ItemKind::Bitmask(bitmask) => self.bitmask(preamble, bitmask, scope),
+            ItemKind::AnnotationDef(def) => self.annotation_def(&preamble, def, scope),
             ItemKind::Import(import) => import::import(&mut self.symbols, import),
-            ItemKind::Component(component) => self.component(intro, component, scope),
+            ItemKind::Component(component) => self.component(preamble, component, scope),
             ItemKind::ForwardComponent(name) => {
                 let body = Interface { construct: Construct::Component, ..Interface::default() };
                 self.forward(&name, DefKind::Interface(body), scope);
             }
-            ItemKind::Connector { name, base, items } => self.connector(intro, &name, base, items, scope),
-            ItemKind::Home(home) => self.home(intro, *home, scope),
-            ItemKind::Template(template) => self.template(intro, template, scope),
-            ItemKind::Instance(instance) => self.instance(intro, *instance, scope),
+            ItemKind::Connector { name, base, items } => self.connector(preamble, &name, base, items, scope),
+            ItemKind::Home(home) => self.home(preamble, *home, scope),
+            ItemKind::Template(template) => self.template(preamble, template, scope),
+            ItemKind::Instance(instance) => self.instance(preamble, *instance, scope),
             ItemKind::PortType { name, items } => self.port_type(&name, items, scope),
             ItemKind::ForwardPortType(name) => {
                 port::declare_port_type(&mut self.symbols, &name, true, scope);
@@ -174,15 +176,15 @@ impl Resolver<'_> {
         }
     }
 
-    fn module(&mut self, intro: Intro, name: &Ident, items: Vec<Item>, scope: ScopeId) {
+    fn module(&mut self, preamble: Preamble, name: &Ident, items: Vec<Item>, scope: ScopeId) {
         let open = self.same_declaration(name, &DefKind::Module(Module::default()), scope);
         let id = match open {
             Some(id) => {
-                self.reopen(id, &intro, name, scope);
+                self.reopen(id, &preamble, name, scope);
                 id
             }
             None => {
-                let id = self.new_def(&intro, name, DefKind::Module(Module::default()), scope);
+                let id = self.new_def(&preamble, name, DefKind::Module(Module::default()), scope);
                 if !self.symbols.declare_def(id, scope, name, "module") {
                     return self.resolve_undeclared_body(id, items, scope);
                 }
@@ -199,13 +201,13 @@ impl Resolver<'_> {
         self.symbols.states[id.index()].progress = Progress::Complete;
     }
 
-    fn reopen(&mut self, id: DefId, intro: &Intro, name: &Ident, scope: ScopeId) {
-        let annotations = self.annotations(intro, scope, AnnotatedKind::Module);
+    fn reopen(&mut self, id: DefId, preamble: &Preamble, name: &Ident, scope: ScopeId) {
+        let annotations = self.annotations(preamble, scope, AnnotatedKind::Module);
         if let Some(def) = self.symbols.model.defs.get_mut(id.index()) {
-            if !def.docs.is_empty() && !intro.docs.is_empty() {
+            if !def.docs.is_empty() && !preamble.docs.is_empty() {
                 def.docs.lines.push(String::new());
             }
-            def.docs.lines.extend(intro.docs.lines.iter().cloned());
+            def.docs.lines.extend(preamble.docs.lines.iter().cloned());
             def.annotations.0.extend(annotations.0);
         }
         repository_id::reenter_prefix(&mut self.symbols, id, name, scope);
@@ -224,7 +226,7 @@ impl Resolver<'_> {
             return repository_id::check_forward_prefix(&mut self.symbols, id, name, scope);
         }
         let what = kind.description();
-        let id = self.new_def(&Intro::default(), name, kind, scope);
+        let id = self.new_def(&Preamble::default(), name, kind, scope);
         if self.symbols.declare(scope, name, Entity::Def(id), what) {
             self.symbols.states[id.index()].progress = Progress::Forward(name.span);
         }
@@ -239,15 +241,15 @@ impl Resolver<'_> {
     }
 
     /// Starts the body of a new or forward-declared definition. Also returns whether the name was free.
-    fn begin(&mut self, intro: &Intro, name: &Ident, kind: DefKind, scope: ScopeId) -> (DefId, bool) {
+    fn begin(&mut self, preamble: &Preamble, name: &Ident, kind: DefKind, scope: ScopeId) -> (DefId, bool) {
         if let Some(id) = self.same_declaration(name, &kind, scope)
             && matches!(self.symbols.states[id.index()].progress, Progress::Forward(_))
         {
             flavour::check_same_flavour(&mut self.symbols, id, name, &kind);
             repository_id::check_forward_prefix(&mut self.symbols, id, name, scope);
-            let annotations = self.annotations(intro, scope, AnnotatedKind::of(&kind));
+            let annotations = self.annotations(preamble, scope, AnnotatedKind::of(&kind));
             if let Some(def) = self.symbols.model.defs.get_mut(id.index()) {
-                (def.docs, def.annotations, def.span) = (intro.docs.clone(), annotations, name.span);
+                (def.docs, def.annotations, def.span) = (preamble.docs.clone(), annotations, name.span);
                 def.kind = kind;
             }
             self.symbols.move_declaration(scope, name);
@@ -257,7 +259,7 @@ impl Resolver<'_> {
             return (id, true);
         }
         let what = kind.description();
-        let id = self.new_def(intro, name, kind, scope);
+        let id = self.new_def(preamble, name, kind, scope);
         self.symbols.states[id.index()].progress = Progress::Open;
         let declared = self.symbols.declare(scope, name, Entity::Def(id), what);
         self.symbols.open_scope(id, scope);
@@ -267,7 +269,7 @@ impl Resolver<'_> {
         (id, declared)
     }
 
-    fn typedef(&mut self, intro: Intro, ty: TypeSpec, declarators: Vec<Declarator>, scope: ScopeId) {
+    fn typedef(&mut self, preamble: Preamble, ty: TypeSpec, declarators: Vec<Declarator>, scope: ScopeId) {
         let base = self.type_spec(ty, scope);
         for declarator in declarators {
             let array = base.and_then(|base| types::array(&mut self.symbols, base, &declarator.dims, scope));
@@ -275,8 +277,8 @@ impl Resolver<'_> {
                 self.symbols.declare(scope, &declarator.name, Entity::Bad, "typedef");
                 continue;
             };
-            let id = self.new_def(&intro, &declarator.name, DefKind::Typedef(Typedef { ty }), scope);
-            typed_annotation::evaluate_def(&mut self.symbols, &intro, id, ty, scope);
+            let id = self.new_def(&preamble, &declarator.name, DefKind::Typedef(Typedef { ty }), scope);
+            typed_annotation::evaluate_def(&mut self.symbols, &preamble, id, ty, scope);
             self.symbols.set_depth(id);
             self.symbols.declare_def(id, scope, &declarator.name, "typedef");
         }
@@ -284,7 +286,7 @@ impl Resolver<'_> {
 
     fn constant(
         &mut self,
-        intro: Intro,
+        preamble: Preamble,
         ty: &TypeSpec,
         name: &Ident,
         value: &crate::ast::Expr,
@@ -302,20 +304,20 @@ impl Resolver<'_> {
             return;
         };
         typed_annotation::check_in_bounds(&mut self.symbols, ty, &value, value_span);
-        let id = self.new_def(&intro, name, DefKind::Const(Const { ty, value }), scope);
+        let id = self.new_def(&preamble, name, DefKind::Const(Const { ty, value }), scope);
         self.symbols.declare_def(id, scope, name, "constant");
     }
 
     /// Adds a definition to the arena. It is not yet declared in a scope nor listed under its parent.
-    fn new_def(&mut self, intro: &Intro, name: &Ident, kind: DefKind, scope: ScopeId) -> DefId {
+    fn new_def(&mut self, preamble: &Preamble, name: &Ident, kind: DefKind, scope: ScopeId) -> DefId {
         let id = DefId(u32::try_from(self.symbols.model.defs.len()).unwrap_or(u32::MAX));
-        let annotations = self.annotations(intro, scope, AnnotatedKind::of(&kind));
+        let annotations = self.annotations(preamble, scope, AnnotatedKind::of(&kind));
         self.symbols.model.defs.push(Def {
             id,
             name: name.text.clone(),
             parent: self.symbols.scope(scope).owner,
             repository_id: String::new(),
-            docs: intro.docs.clone(),
+            docs: preamble.docs.clone(),
             annotations,
             span: name.span,
             kind,
@@ -328,19 +330,19 @@ impl Resolver<'_> {
             progress: Progress::Complete,
             depth: 0,
             scope: None,
-            id: IdState::new(prefix),
+            repository_id: RepositoryIdState::new(prefix),
             inner_defs: Vec::new(),
         });
         id
     }
 
-    fn constructed(&mut self, intro: Intro, ty: TypeSpec, scope: ScopeId) -> Option<TypeId> {
+    fn constructed(&mut self, preamble: Preamble, ty: TypeSpec, scope: ScopeId) -> Option<TypeId> {
         let id = match ty.kind {
             TypeKind::Struct { name, base, members } => {
-                self.structure(intro, &name, base.as_ref(), members, scope)
+                self.structure(preamble, &name, base.as_ref(), members, scope)
             }
-            TypeKind::Union(union) => self.union(intro, *union, scope),
-            TypeKind::Enum { name, enumerators } => self.enumeration(intro, &name, enumerators, scope),
+            TypeKind::Union(union) => self.union(preamble, *union, scope),
+            TypeKind::Enum { name, enumerators } => self.enumeration(preamble, &name, enumerators, scope),
             _ => None,
         }?;
         Some(self.symbols.intern(Type::Named(id)))

@@ -121,7 +121,7 @@ pub(crate) struct FileInfo {
     /// The path of the file, for tools that watch it.
     pub(crate) path: Option<PathBuf>,
     /// The location of the name in the `#include` of the file.
-    pub(crate) from: Option<Span>,
+    pub(crate) include_span: Option<Span>,
     /// Whether the file is not one of the compiler's input files.
     pub(crate) included: bool,
     /// Whether the text is built into the compiler, and is not a file that can be included.

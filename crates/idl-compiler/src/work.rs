@@ -19,8 +19,8 @@ pub struct Work {
     /// Tokens after preprocessing. The tokens of a template module's body count again for each instance. The
     /// declarations that components, homes, event types and ports imply count as if they were in the text.
     pub tokens: u64,
-    /// Operations, attributes and members that interfaces, value types and structs inherit, and their direct
-    /// and indirect bases. Rust code is generated for each of them in each derived definition.
+    /// Inherited operations, attributes and members of interfaces, value types and structs, and the direct
+    /// and indirect bases of these. Rust code is generated for each of them in each derived definition.
     pub inherited: u64,
     /// Definitions, names, scopes, bases, members and types that were visited, and pieces of Rust that were
     /// written.

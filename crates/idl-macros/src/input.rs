@@ -246,7 +246,7 @@ impl Reader {
             "uses" => {
                 let function = string_value(input)?;
                 self.spans.uses = Some(function.span());
-                self.options.uses = Some(function.value());
+                self.options.use_counts_fn = Some(function.value());
             }
             _ => {
                 let known = "`file`, `include`, `define`, `extern`, `include_policy`, `rename`, `non_nil`, `derive`, `default_bodies`, `ami`, `interpretive`, `adaptive`, `uses`, `no_warnings` and `crate`";
@@ -371,9 +371,8 @@ fn is_string(literal: &Literal) -> bool {
     matches!(syn::Lit::new(literal.clone()), syn::Lit::Str(_))
 }
 
-/// Returns whether a string literal at the start, followed by `second`, belongs to IDL that is written as
-/// Rust tokens. Only a comma can follow a string argument. In IDL, the compiler reports the literal as an
-/// error.
+/// Returns whether the arguments of the macro, which start with a string and `second`, are IDL. A string
+/// argument is the last token, or a comma follows it. The compiler reports a string at the start of IDL.
 fn is_idl(second: Option<&TokenTree>) -> bool {
     !matches!(second, None | Some(TokenTree::Punct(_)))
 }

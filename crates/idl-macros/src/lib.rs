@@ -38,7 +38,7 @@ use input::{Idl, Input};
 /// | `include_policy = extern` | included definitions are not generated; the default is `compile` |
 /// | `rename("M::I::op" = "name", ...)` | other Rust names for definitions, members (`M::S::member`), enumerators and parameters (`M::I::op::param`) |
 /// | `non_nil("M::*", ...)` | references that are never nil: `IRef` in place of `Option<IRef>` |
-/// | `derive(PartialOrd, serde::Serialize, "M::*" = Ord, ...)` | additional derives of all structs, exceptions, unions and enums, or of the named ones |
+/// | `derive(PartialOrd, serde::Serialize, "M::*" = Ord, ...)` | additional derives of all structs, exceptions, unions, enums and other data types, or of the named ones |
 /// | `ami`, `ami("M::I", "M::*", ...)` | asynchronous calls (`sendc_` methods) and traits for their reply handlers, for all interfaces or for these |
 /// | `default_bodies`, `default_bodies("M::I", "M::I::op", ...)` | methods that servants need not implement, all or these: they raise `NO_IMPLEMENT` |
 /// | `interpretive`, `interpretive("M::*", ...)` | all types, or these, are marshalled by an interpreter instead of generated code; for an interface, this applies to the values in its calls |
@@ -134,7 +134,8 @@ fn option_error(input: &Input, problem: OptionProblem) -> TokenStream {
         OptionProblem::NotAnIdentifier(index) => (spans.rename.get(index).map(|(_, rust)| *rust), text()),
         OptionProblem::UnmatchedExternal(index) => (spans.external.get(index).copied(), text()),
         OptionProblem::UnmatchedDerive(index) => {
-            unmatched(&spans.derive, index, options.derive.get(index).map(|(name, _)| name), TYPES)
+            let kinds = "type that can derive traits";
+            unmatched(&spans.derive, index, options.derive.get(index).map(|(name, _)| name), kinds)
         }
         OptionProblem::UnmatchedDefaultBody(index) => {
             let kinds = "interface, operation or attribute";
@@ -153,10 +154,11 @@ fn option_error(input: &Input, problem: OptionProblem) -> TokenStream {
         OptionProblem::ZeroUses(index) => {
             (spans.adaptive.get(index).copied(), "`uses` must be at least 1".to_owned())
         }
-        OptionProblem::InvalidUsesName => (spans.uses, text()),
-        OptionProblem::RelativeRuntime => {
-            (spans.runtime, "the path of the crate must start with `::` or `crate`".to_owned())
-        }
+        OptionProblem::InvalidUseCountsFn => (spans.uses, text()),
+        OptionProblem::RelativeRuntime => (
+            spans.runtime,
+            "the path of the crate must not start with `self` or `super`: use `::` or `crate`".to_owned(),
+        ),
     };
     error_at(span.unwrap_or(proc_macro2::Span::call_site()), &text)
 }

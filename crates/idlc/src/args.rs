@@ -101,7 +101,7 @@ pub(crate) enum Command {
     /// Reports the changes between two versions of an IDL file that break clients and servers
     #[command(after_help = EXAMPLES, after_long_help = crate::breaking::HELP)]
     Breaking(BreakingArgs),
-    /// Formats IDL: changes indentation and spaces, but not lines, comments and directives
+    /// Formats IDL: changes only indentation, spaces and empty lines
     #[command(after_help = EXAMPLES)]
     Fmt {
         /// The IDL files to format; `-` formats standard input to standard output
@@ -143,8 +143,8 @@ pub(crate) struct Mapping {
     /// References that are never nil: a scoped name, or a prefix followed by `*`
     #[arg(long, value_name = "PATTERN")]
     non_nil: Vec<String>,
-    /// A trait that all structs, exceptions, unions and enums derive, or only those that match IDL: a scoped
-    /// name, or a prefix followed by `*`
+    /// A trait that all structs, exceptions, unions, enums and other data types derive, or only those that
+    /// match IDL: a scoped name, or a prefix followed by `*`
     #[arg(long, value_name = "[IDL=]PATH")]
     derive: Vec<String>,
     /// Operations that servants need not implement: a scoped name, or a prefix followed by `*` (without a
@@ -204,7 +204,7 @@ impl Mapping {
             ami: self.ami.clone(),
             interpretive: self.interpretive.clone(),
             adaptive: self.adaptive.clone(),
-            uses: self.uses.clone(),
+            use_counts_fn: self.uses.clone(),
         })
     }
 }

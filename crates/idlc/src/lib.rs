@@ -28,7 +28,7 @@ pub use skeleton::skeleton;
 /// Runs the command line. Results go to standard output, messages to standard error.
 ///
 /// The exit code is 0 on success, 1 if the IDL has errors, is not formatted or has breaking changes, 2 if the
-/// options are wrong, and 3 if input or output failed.
+/// options are wrong, and 3 if input or output failed. For `breaking`, it is 2 for all errors.
 pub fn run(args: &Args) -> ExitCode {
     match run_command(args) {
         Ok(()) => ExitCode::SUCCESS,

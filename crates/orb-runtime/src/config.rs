@@ -40,7 +40,7 @@ pub(crate) struct ConnectionConfig {
     #[cfg(feature = "experiments")]
     pub(crate) adapts_low_water: bool,
     #[cfg(feature = "experiments")]
-    pub(crate) deposit: bool,
+    pub(crate) deposits_enabled: bool,
     pub(crate) fragment_size: Option<usize>,
     pub(crate) transport: Transport,
 }
@@ -154,7 +154,9 @@ pub enum BuildError {
         source: std::io::Error,
     },
     /// The text that was passed to `OrbBuilder::publish` does not yield an address.
-    #[error("cannot publish `{template}`: {reason}; write it as HOST, HOST:PORT or iiop://HOST:PORT")]
+    #[error(
+        "cannot publish `{template}`: {reason}; write it as HOST, HOST:PORT, iiop://HOST:PORT or ssliop://HOST:PORT"
+    )]
     Publish {
         /// The text, which may contain placeholders.
         template: String,

@@ -63,8 +63,9 @@ impl From<NarrowError> for SystemException {
     }
 }
 
-/// COMPLETED_NO: `BAD_PARAM` with the OMG's minor codes 7 to 10 for a malformed or unusable text, and
-/// `INV_OBJREF` for a nil reference. If a call failed, its exception.
+/// COMPLETED_NO: `BAD_PARAM` with the OMG's minor codes 7 to 10 for a malformed or unusable text, `BAD_PARAM`
+/// without one for an unknown initial reference or a wrong interface, and `INV_OBJREF` for a nil reference.
+/// If a call failed, its exception.
 impl From<ResolveError> for SystemException {
     fn from(error: ResolveError) -> Self {
         use SystemExceptionKind::{BadParam, InvObjref};

@@ -129,7 +129,7 @@ where
     }
 }
 
-/// Internals for fuzz targets. They are not part of the API.
+/// Internals for fuzz targets and the program `zorb`. They are not part of the API.
 #[doc(hidden)]
 pub mod inside {
     pub use crate::object_key::*;

@@ -314,7 +314,7 @@ pub(crate) fn usable_code_sets(profile: &IiopProfile) -> Option<CodeSetComponent
 }
 
 /// Returns the size in bytes of the fragments for a server, if it rejects long messages.
-pub(crate) fn max_message_bytes(profile: &IiopProfile) -> Option<usize> {
+pub(crate) fn fragment_size(profile: &IiopProfile) -> Option<usize> {
     let is_sun = profile.object_key.as_slice().starts_with(&SUN_KEY_PREFIX)
         || profile.component(ComponentTag::RMI_CUSTOM_MAX_STREAM_FORMAT).is_some();
     is_sun.then_some(GLASSFISH_FRAGMENT_SIZE)

@@ -14,8 +14,9 @@ use std::task::{Context, Poll};
 /// This function installs the signal handlers. A signal that arrives before the future is polled is not lost.
 ///
 /// The first signal completes all futures of `shutdown` in this process, even if they are created later. The
-/// second signal ends the process at once, even if servants block all threads. On Unix, the exit status is
-/// then 130 (SIGINT) or 143 (SIGTERM). On Windows, only Ctrl-C and Ctrl-Break count as the second signal.
+/// second signal ends the process at once. On Unix, it does so even if servants block all threads, and the
+/// exit status is 130 (SIGINT) or 143 (SIGTERM). On Windows, only Ctrl-C and Ctrl-Break count as the second
+/// signal.
 ///
 /// After the first call, the first signal no longer ends the process by itself. Therefore, call this function
 /// in programs, not in libraries.
@@ -28,7 +29,8 @@ use std::task::{Context, Poll};
 /// Panics outside of a tokio runtime, and in a runtime without I/O (`enable_io`).
 ///
 /// # Cancel safety
-/// Dropping the future loses no signal, because a signal also completes later futures.
+/// On Unix, dropping the future loses no signal, because a signal also completes later futures. On Windows,
+/// a signal is lost if the future is dropped before it is polled again.
 ///
 /// ```no_run
 /// # use orb_runtime as zorb;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use zorb::{Demux, ObjectDemux, OperationDemux, Orb, OrbBuilder, PathDemux, WaitStrategy};
 
-use crate::many_objects::ManyArgs;
+use crate::many_objects::AdditionalObjectsArgs;
 use crate::parent_watch::ParentWatchArgs;
 use crate::reference::Address;
 use crate::work::{Work, display_as_options, parse_size};
@@ -42,8 +42,8 @@ pub struct ServerArgs {
     pub demux: DemuxArgs,
     /// Additional objects.
     #[command(flatten)]
-    pub many: ManyArgs,
-    /// Common options.
+    pub additional: AdditionalObjectsArgs,
+    /// The option to exit with the parent process.
     #[command(flatten)]
     pub parent_watch: ParentWatchArgs,
 }

@@ -8,7 +8,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `blocking` | execution of futures that block their thread instead of waiting |
+//! | `blocking` | execution of futures that block their thread instead of returning `Pending` |
 //! | `system` | memory, open files and threads of processes |
 //! | `giop` | GIOP messages for connections without an ORB |
 //! | `parent_watch` | the option that makes a process exit when its parent exits |

@@ -41,8 +41,8 @@ impl SharedCalls {
     }
 }
 
-/// The part of one client in the test. Dropping it before [`run`](Self::run) has reached the barrier counts
-/// as a failure, so that the other clients do not wait for this client.
+/// What one client needs to take part in the test. Dropping it before [`run`](Self::run) has reached the
+/// barrier counts as a failure, so that the other clients do not wait for this client.
 #[derive(Debug)]
 pub(crate) struct ClientSlot {
     number: u32,

@@ -13,12 +13,12 @@ const SEED: u64 = 0x5eed;
 
 /// Options for the additional objects of a server.
 #[derive(Debug, Clone, Copy, Args)]
-pub struct ManyArgs {
+pub struct AdditionalObjectsArgs {
     /// Number of additional objects; references to up to 1000 pseudo-random ones are written to PATH.objects
     #[arg(long = "objects", id = "many", value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=10_000_000))]
     pub objects: u32,
     /// How the additional objects are served
-    #[arg(long, value_enum, default_value_t = Serving::Map, value_name = "WAY")]
+    #[arg(long, value_enum, default_value_t = Serving::SystemIds, value_name = "WAY")]
     pub serving: Serving,
 }
 
@@ -26,9 +26,11 @@ pub struct ManyArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Serving {
     /// By servants of their own, under ids that the POA chooses
-    Map,
+    #[value(name = "map")]
+    SystemIds,
     /// By servants of their own, under ids that the program chooses
-    Ids,
+    #[value(name = "ids")]
+    UserIds,
     /// By one servant for all objects, which queries the id of the called object
     Default,
 }

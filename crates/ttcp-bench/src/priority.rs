@@ -55,7 +55,9 @@ impl Priority {
             Priority::None => None,
             Priority::Nice => match getpriority_process(None) {
                 Ok(own) if own + NICE_STEP <= MAX_NICE => None,
-                Ok(own) => Some(format!("this program has the nice value {own} of at most {MAX_NICE}")),
+                Ok(own) => Some(format!(
+                    "the nice value {own} cannot be raised by {NICE_STEP}: the maximum is {MAX_NICE}"
+                )),
                 Err(e) => Some(format!("the nice value cannot be read: {e}")),
             },
             Priority::Fifo => match Command::new("chrt").args(["--fifo", "1", "true"]).output() {

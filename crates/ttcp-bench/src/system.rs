@@ -16,8 +16,8 @@ pub(crate) fn memory_bytes(process: u32) -> anyhow::Result<u64> {
     resident_bytes(process)
 }
 
-/// Returns the resident memory of a process in bytes. It does not disturb the process: the kernel keeps this
-/// number, whereas it must walk all pages of the process to compute the PSS for [`memory_bytes`].
+/// Returns the resident memory of a process in bytes. Reading this number does not disturb the process,
+/// because the kernel keeps it. For the PSS of [`memory_bytes`], it must walk all pages of the process.
 pub(crate) fn resident_bytes(process: u32) -> anyhow::Result<u64> {
     let path = format!("/proc/{process}/status");
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;

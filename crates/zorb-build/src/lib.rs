@@ -83,13 +83,14 @@ impl Config {
         self
     }
 
-    /// Makes all structs, exceptions, unions and enums derive a trait. `path` is the path of the derive
-    /// macro, such as `serde::Serialize`. Traits that zorb implements or derives itself are left out.
+    /// Makes all structs, exceptions, unions, enums and other data types derive a trait. `path` is the path
+    /// of the derive macro, such as `serde::Serialize`. Traits that zorb implements or derives itself are
+    /// left out.
     pub fn derive(self, path: impl Into<String>) -> Self {
         self.derive_for("*", path)
     }
 
-    /// Makes some structs, exceptions, unions and enums derive a trait, like [`derive`](Self::derive).
+    /// Makes some of these types derive a trait, like [`derive`](Self::derive).
     /// `pattern` is a scoped name, or a prefix of such names followed by `*`.
     pub fn derive_for(mut self, pattern: impl Into<String>, path: impl Into<String>) -> Self {
         self.derive.push((pattern.into(), path.into()));
@@ -144,7 +145,7 @@ impl Config {
 
     /// Generates a function that returns the use counts of all types of [`adaptive_of`](Self::adaptive_of).
     pub fn uses(mut self, function: impl Into<String>) -> Self {
-        self.options.uses = Some(function.into());
+        self.options.use_counts_fn = Some(function.into());
         self
     }
 

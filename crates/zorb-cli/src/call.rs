@@ -46,7 +46,7 @@ pub(crate) struct CallArgs {
     #[arg(value_name = "REFERENCE")]
     target: String,
     /// The operation or attribute: NAME or INTERFACE.NAME. INTERFACE is a name such as Bank::Account, or a
-    /// repository id. If it is missing or only an INTERFACE, all operations are listed
+    /// repository id. Without NAME, all operations are listed
     #[arg(value_name = "OPERATION")]
     operation: Option<String>,
     /// The arguments: an object (by name), an array (by position), or a single value; @FILE reads them from a

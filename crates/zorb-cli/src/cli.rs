@@ -13,7 +13,7 @@ use crate::limits::MaxMessage;
 use crate::load::LoadArgs;
 use crate::names::NamesArgs;
 use crate::new::NewArgs;
-use crate::options::Deferred;
+use crate::options::LazyArgs;
 use crate::ping::PingArgs;
 use crate::serve::ServeArgs;
 use crate::sniff::SniffArgs;
@@ -43,21 +43,21 @@ pub(crate) enum Command {
         command: IorCommand,
     },
     /// Tests whether an object exists and which interface it has, and measures its response times
-    Ping(Deferred<PingArgs>),
+    Ping(LazyArgs<PingArgs>),
     /// Calls an operation of any object, with arguments and results as JSON
-    Call(Deferred<CallArgs>),
+    Call(LazyArgs<CallArgs>),
     /// Calls an operation repeatedly, and measures throughput and latencies
-    Load(Deferred<LoadArgs>),
+    Load(LazyArgs<LoadArgs>),
     /// Runs a server for any IDL; its objects answer according to a script
-    Serve(Deferred<ServeArgs>),
+    Serve(LazyArgs<ServeArgs>),
     /// Prints the calls between clients and servers, from a packet capture or as a proxy
-    Sniff(Deferred<SniffArgs>),
+    Sniff(LazyArgs<SniffArgs>),
     /// Shows the activity of an ORB, from its admin endpoint
-    Top(Deferred<TopArgs>),
+    Top(LazyArgs<TopArgs>),
     /// Lists and changes the names of a naming service, or runs one
     Names(NamesArgs),
     /// Creates a cargo project with a server and a client for an IDL file
-    New(Deferred<NewArgs>),
+    New(LazyArgs<NewArgs>),
     /// Checks, formats and compares IDL, and generates Rust code
     Idl(idlc::Args),
     /// Prints the completion script for a shell

@@ -51,7 +51,7 @@ fn init_ref(text: &str) -> Result<(String, String), String> {
 }
 
 impl ClientOptions {
-    /// Returns whether all options have their defaults, except --max-message, which servers also have.
+    /// Returns whether all options have their defaults. Ignores --max-message, because servers also have it.
     pub(crate) fn is_default(&self) -> bool {
         let Self { timeout, init_ref, tls_ca, tls_cert, tls_key, tls_any_name, size: _ } = self;
         let files = tls_ca.is_some() || tls_cert.is_some() || tls_key.is_some();

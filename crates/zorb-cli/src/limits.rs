@@ -109,7 +109,7 @@ const REPLACEMENTS: [(&str, &str); 11] = [
     ),
     (
         "does not know the caller: use OrbBuilder::login or Reference::with_credentials",
-        "does not know the caller: use --user NAME, and --plaintext-password where it is not reached by TLS",
+        "does not know the caller: use --user NAME, and also --plaintext-password if the connection does not use TLS",
     ),
     ("use TLS or Credentials::allow_plaintext_passwords", "use --tls-ca FILE or --plaintext-password"),
     ("this ORB does not have: configure OrbBuilder::tls", "this program does not use: add --tls-ca FILE"),

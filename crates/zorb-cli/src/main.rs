@@ -5,7 +5,7 @@
 //! * 0: success.
 //! * 1: the answer is negative (an exception, a missing object or name, no reachable address).
 //! * 2: the command line is wrong.
-//! * 3: the result is unknown (there is no answer, or input or output failed).
+//! * 3: the result is unknown (there is no answer, an argument is invalid, or input or output failed).
 
 mod call;
 mod cli;
@@ -32,7 +32,7 @@ use std::process::ExitCode;
 
 use cli::Command;
 use failure::Verdict;
-use options::Deferred;
+use options::LazyArgs;
 use output::Output;
 
 fn main() -> ExitCode {
@@ -50,13 +50,13 @@ fn main() -> ExitCode {
         }
         Command::Ior { command } => ior::run(command, &output),
         Command::Names(args) => names::run(args, &output),
-        Command::Ping(Deferred(args)) => ping::run(args, &output),
-        Command::Serve(Deferred(args)) => serve::run(args, &output),
-        Command::Sniff(Deferred(args)) => sniff::run(args, &output),
-        Command::Top(Deferred(args)) => top::run(args, &output),
-        Command::Call(Deferred(args)) => call::run(args, &output),
-        Command::Load(Deferred(args)) => load::run(args, &output),
-        Command::New(Deferred(args)) => new::run(args),
+        Command::Ping(LazyArgs(args)) => ping::run(args, &output),
+        Command::Serve(LazyArgs(args)) => serve::run(args, &output),
+        Command::Sniff(LazyArgs(args)) => sniff::run(args, &output),
+        Command::Top(LazyArgs(args)) => top::run(args, &output),
+        Command::Call(LazyArgs(args)) => call::run(args, &output),
+        Command::Load(LazyArgs(args)) => load::run(args, &output),
+        Command::New(LazyArgs(args)) => new::run(args),
         Command::Completions { shell } => output.write(&cli::completions(*shell)).map(|_| Verdict::Good),
         Command::Man { folder } => cli::manual(folder).map(|()| Verdict::Good),
     };

@@ -6,11 +6,11 @@ use clap::{ArgMatches, FromArgMatches};
 
 /// The options of a command, defined only if needed, so that other commands start faster.
 #[derive(Debug)]
-pub(crate) struct Deferred<T>(pub(crate) T);
+pub(crate) struct LazyArgs<T>(pub(crate) T);
 
-impl<T: clap::Args> clap::Args for Deferred<T> {
+impl<T: clap::Args> clap::Args for LazyArgs<T> {
     fn augment_args(command: clap::Command) -> clap::Command {
-        // `augment_args` replaces the description of the command, so that it must be set again.
+        // `augment_args` replaces the description of the command. Therefore, it is set again.
         command.defer(|command| {
             let about = command.get_about().cloned().unwrap_or_default();
             T::augment_args(command).about(about).long_about(None)
@@ -22,7 +22,7 @@ impl<T: clap::Args> clap::Args for Deferred<T> {
     }
 }
 
-impl<T: FromArgMatches> FromArgMatches for Deferred<T> {
+impl<T: FromArgMatches> FromArgMatches for LazyArgs<T> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         T::from_arg_matches(matches).map(Self)
     }

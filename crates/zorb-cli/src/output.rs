@@ -86,7 +86,7 @@ impl Output {
         write_pretty(json, style, |piece| self.write(piece))
     }
 
-    /// Writes escaped text to standard output. Returns false if standard output is closed.
+    /// Writes text that is already escaped to standard output. Returns false if standard output is closed.
     pub(crate) fn write(&self, text: &str) -> anyhow::Result<bool> {
         match write_to(Stream::Out, text) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),

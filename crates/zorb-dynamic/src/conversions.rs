@@ -14,7 +14,7 @@ impl From<IdlError> for SystemException {
     }
 }
 
-/// Converts to the exception of the call, or to `INTF_REPOS`, COMPLETED_NO, for an invalid description.
+/// Converts to the exception of the call. Other errors become `INTF_REPOS`, COMPLETED_NO.
 impl From<FetchError> for SystemException {
     fn from(error: FetchError) -> Self {
         match error {

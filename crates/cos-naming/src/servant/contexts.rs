@@ -27,8 +27,8 @@ use crate::zorb_naming::balanced_context::{
 };
 use crate::zorb_naming::{BalancedContextServant, Member, State, Strategy};
 
-/// The context of replies from a cache. Its data is for how many seconds the storage has been unavailable, as
-/// a big-endian `u32`.
+/// The service context of replies from a cache. Its data is a big-endian `u32`: the number of seconds for
+/// which the storage has been unavailable.
 const CACHED_REPLY: ServiceContextId = ServiceContextId(0x5A4F_5211);
 
 /// The servant of all contexts of a service, or of its root context alone.
@@ -294,7 +294,7 @@ impl<S: Store> BalancedContextServant for ContextServant<S> {
     }
 }
 
-/// A missing context must be reported rather than a nil reference, so callers must look the context up.
+/// If the context does not exist either, that must be reported instead. Therefore callers look it up first.
 #[cold]
 fn nil_reference() -> SystemException {
     bad_param("the reference is nil")

@@ -7,7 +7,7 @@ use std::time::Duration;
 use zorb::cos_naming::{Binding, BindingIteratorRef, NameComponent, NamingContextExtRef, NamingContextRef};
 use zorb::poa::{Poa, PoaError};
 use zorb::wire::Ior;
-use zorb::{Bytes, ObjectRef, Reference, SystemExceptionKind};
+use zorb::{Bytes, ObjectRef, Reference, SystemException, SystemExceptionKind};
 
 use super::balance::{Balancer, MemberLoad};
 use super::contexts::{context_of, id_of};
@@ -182,7 +182,7 @@ impl<S: Store> Service<S> {
     pub(crate) async fn new_context(&self) -> Result<NamingContextRef, Fault> {
         match self.store.change(Change::NewContext).await {
             Ok(Some(created)) => self.context_ref(created),
-            Ok(None) => Err(unreadable_reference()),
+            Ok(None) => Err(no_new_context()),
             Err(error) => Err(self.change_fault(error, ContextId::ROOT, &[], false)),
         }
     }
@@ -290,6 +290,11 @@ impl<S: Store> Service<S> {
 
 pub(super) fn wire_binding((key, binding_type): &(Key, zorb::cos_naming::BindingType)) -> Binding {
     Binding { binding_name: vec![key.component()], binding_type: *binding_type }
+}
+
+#[cold]
+fn no_new_context() -> Fault {
+    SystemException::persist_store().with_reason("the store did not return the new context").into()
 }
 
 #[cold]

@@ -253,7 +253,7 @@ fn encode_reference(object: Option<&ObjectRef>) -> zorb::Bytes {
     object.map(|object| object.ior().to_encapsulation()).unwrap_or_default()
 }
 
-/// Returns the failure for a stored reference that cannot be decoded although its checksum is correct.
+/// Returns the failure for a stored reference that cannot be decoded.
 #[cold]
 pub(super) fn unreadable_reference() -> Fault {
     SystemException::persist_store().with_reason("the stored reference cannot be decoded").into()

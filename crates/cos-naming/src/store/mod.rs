@@ -373,7 +373,7 @@ pub enum StoreError {
     /// The storage system does not answer. Clients receive TRANSIENT.
     #[error("the storage of the naming service does not answer: {}", OneLine::new(&**reason))]
     Unavailable {
-        /// The error, with the address of the server.
+        /// The error.
         reason: Arc<str>,
         /// Whether the change was made. `Maybe` if this is not known.
         completion: CompletionStatus,

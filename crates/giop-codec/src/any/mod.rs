@@ -12,7 +12,7 @@ use crate::cdr::{CdrDecode, CdrEncode, CharSet, Context, DecodeLimits, Decoder, 
 use crate::exception::{CompletionStatus, SystemException};
 use crate::program::LabelEncoding;
 use crate::typecode::{Node, TcKind, TypeCode, TypeCodeError, TypeDesc, Typed};
-use crate::value::{LocalTypes, ValueBase, ValueForm, custom, formal_id, has_base_with_id, untyped, write};
+use crate::value::{LocalTypes, ValueBase, ValueForm, custom, declared_id, has_base_with_id, untyped, write};
 pub use crate::walk::MAX_NESTED_ANYS;
 use crate::walk::{
     CopyError, Program, StreamProperties, UNICODE_CODE_SETS, canonical_encoder, copy_value, copy_with_ids,
@@ -29,10 +29,10 @@ use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKin
 /// UTF-16. A received value is stored as received. If it has at least 4 KiB, it is a view of its message,
 /// whose memory it keeps alive. Smaller values are copied.
 ///
-/// On receipt, only counts and lengths are checked. Faults such as invalid text are reported when the value
-/// is extracted, or when it must be converted for a peer with another byte order, version or code set. Values
-/// that contain value types are an exception: they are copied and checked completely on receipt. The result
-/// of [`get`](Any::get) may be a view of the any's memory. Cloning an any copies no value.
+/// On receipt, text, its bounds and the ordinals of enums are not checked. Faults in them are reported when
+/// the value is extracted, or when it must be converted for a peer with another byte order, version or code
+/// set. Values that contain value types are an exception: they are copied and checked completely on receipt.
+/// The result of [`get`](Any::get) may be a view of the any's memory. Cloning an any copies no value.
 ///
 /// A graph of value types keeps its structure: references to one value remain references to one value. Values
 /// that the any shares with the rest of its message are copied into it. A value whose type neither the type
@@ -41,7 +41,7 @@ use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKin
 /// Only the program that defines a `custom` type knows the structure of its state. A value of such a type is
 /// stored as received, and can be extracted if the program knows the type. It can be forwarded only in its
 /// received byte order, version and code sets. The ORB therefore sends a message in the byte order of the
-/// first custom value in it.
+/// custom values in it. It cannot send values of both orders in one message.
 ///
 /// An any cannot hold values of local interfaces and `native` types, or sequences of elements that take no
 /// bytes.
@@ -89,10 +89,10 @@ struct CheckedValue {
     stream: StreamProperties,
     /// The context that is needed to decode the references and value types in the value.
     context: Option<Arc<dyn Context>>,
-    /// The types of locally created value types in the value: `bytes` may omit them.
+    /// The types of locally created instances of value types, which `bytes` may omit.
     local_types: Option<Arc<LocalTypes>>,
     /// Whether a part of the value has a value type, even if that part is null.
-    has_graphs: bool,
+    has_value_types: bool,
 }
 
 impl Any {
@@ -134,7 +134,7 @@ impl Any {
         if let Some(local_types) = local_types {
             // Value headers may omit types, so the types are kept beside the bytes.
             checked.local_types = (!local_types.is_empty()).then(|| Arc::new(local_types));
-            checked.has_graphs = true;
+            checked.has_value_types = true;
             checked.bytes = checked.canonical_bytes(&code)?;
         } else if Program::of(&code).contents().has_anys
             && let Ok(bytes) = checked.canonical_bytes(&code)
@@ -212,7 +212,7 @@ impl Any {
     /// Reads a value of this type, without a type code. It is stored as described at [`Any`].
     ///
     /// # Errors
-    /// The counts and lengths do not match the type. Values that contain value types are checked completely.
+    /// The bytes do not match the type. Text and ordinals are checked only if the value contains value types.
     pub fn decode_value(code: &TypeCode, d: &mut Decoder<'_>) -> Result<Any, DecodeError> {
         let form = match ReceivedValue::take(code, d)? {
             Some(received) => Form::Received(Arc::new(received)),
@@ -308,8 +308,8 @@ impl CheckedValue {
         let found = copy_value(code, d, &mut e)?;
         let context = if found.has_references || found.has_value_types { d.shared_context() } else { None };
         let local_types = if found.has_value_types { untyped::local_types(d).cloned() } else { None };
-        let has_graphs = found.has_value_types;
-        Ok(CheckedValue { bytes: e.into_bytes(), stream, context, local_types, has_graphs })
+        let has_value_types = found.has_value_types;
+        Ok(CheckedValue { bytes: e.into_bytes(), stream, context, local_types, has_value_types })
     }
 
     fn decoder(&self) -> Decoder<'_> {
@@ -329,7 +329,7 @@ impl CheckedValue {
         if let Some(local_types) = &self.local_types {
             untyped::store_local_types(e, local_types);
         }
-        if self.is_as_written_by(code, e) {
+        if self.needs_no_conversion_for(code, e) {
             e.put_shared_part(self.bytes.clone());
             return Ok(());
         }
@@ -347,9 +347,9 @@ impl CheckedValue {
         Ok(())
     }
 
-    fn is_as_written_by(&self, code: &TypeCode, e: &Encoder) -> bool {
+    fn needs_no_conversion_for(&self, code: &TypeCode, e: &Encoder) -> bool {
         let sets = e.code_sets();
-        !self.has_graphs
+        !self.has_value_types
             && self.stream == StreamProperties::default()
             && e.order() == ByteOrder::NATIVE
             && e.version() == Version::V1_2
@@ -373,7 +373,7 @@ fn has_base(code: &TypeCode, base: &TypeCode) -> bool {
         return is_value_type || code.kind() == TcKind::ValueBox;
     }
     is_value_type
-        && formal_id(&base.nodes, base.root).is_some_and(|id| has_base_with_id(&code.nodes, code.root, id))
+        && declared_id(&base.nodes, base.root).is_some_and(|id| has_base_with_id(&code.nodes, code.root, id))
 }
 
 /// Returns the repository id that precedes the members of an exception.
@@ -412,7 +412,7 @@ impl PartialEq for Any {
     fn eq(&self, other: &Any) -> bool {
         let is_same_value = match (&self.form, &other.form) {
             (Form::Received(one), Form::Received(other)) if one.has_same_bytes(other) => true,
-            // An any whose value does not match its type is not equal to any other.
+            // An any whose value does not match its type is equal only to one with the same received bytes.
             _ => match (self.checked(), other.checked()) {
                 (Ok(one), Ok(other)) => one.stream == other.stream && one.bytes == other.bytes,
                 _ => false,

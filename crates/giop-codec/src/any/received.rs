@@ -15,7 +15,7 @@ use crate::{DecodeError, EncodeError};
 /// of a whole message alive for little data.
 const MIN_VIEW_BYTES: usize = 4096;
 
-/// A value as received, of which only the counts and lengths were checked.
+/// A value as received, whose text and ordinals were not checked.
 pub(super) struct ReceivedValue {
     /// The encoded value, including the padding before its first aligned part.
     pub(super) bytes: Bytes,
@@ -33,7 +33,7 @@ pub(super) struct ReceivedValue {
 impl ReceivedValue {
     /// Takes the bytes of a value. Returns `None`, with the decoder at its original position, if the value
     /// must be copied instead. This is the case if it contains value types, which may refer to values outside
-    /// of the any. It is also the case if a fragment boundary inside the value changes the alignment.
+    /// of the any. It is also the case if a fragment or chunk boundary divides the value.
     pub(super) fn take(code: &TypeCode, d: &mut Decoder<'_>) -> Result<Option<ReceivedValue>, DecodeError> {
         let bookmark = d.bookmark();
         let Some(contents) = d.nested(|d| skip_in_any(code, d))? else {
@@ -47,7 +47,7 @@ impl ReceivedValue {
             d.charge(bytes.len())?;
             Bytes::copy_from_slice(bytes)
         } else {
-            d.share_before(bytes)?
+            d.share_just_read(bytes)?
         };
         let (remaining, usual) = (bookmark.limits(), DecodeLimits::for_data(bytes.len()));
         let limits =
@@ -76,7 +76,7 @@ impl ReceivedValue {
             .map_err(|error| *error)
     }
 
-    fn is_as_written_by(&self, e: &Encoder) -> bool {
+    fn needs_no_conversion_for(&self, e: &Encoder) -> bool {
         let (from, to, contents) = (self.stream.code_sets, e.code_sets(), self.contents);
         let align = usize::from(contents.align.max(1));
         e.order() == self.stream.order
@@ -92,7 +92,7 @@ impl ReceivedValue {
         if let Some(context) = &self.context {
             e.record_shared_context(context);
         }
-        if self.is_as_written_by(e) {
+        if self.needs_no_conversion_for(e) {
             e.put_shared_part(self.bytes.clone());
             return Ok(());
         }

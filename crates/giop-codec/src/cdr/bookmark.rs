@@ -70,7 +70,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Returns `bytes`, which must end at the current position, as a view of the shared buffer, if any.
-    pub(crate) fn share_before(&mut self, bytes: &'a [u8]) -> Result<Bytes, DecodeError> {
+    pub(crate) fn share_just_read(&mut self, bytes: &'a [u8]) -> Result<Bytes, DecodeError> {
         self.share(self.position - bytes.len(), bytes)
     }
 

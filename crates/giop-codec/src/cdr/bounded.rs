@@ -53,7 +53,7 @@ pub fn check_bound<S: BoundedContent + ?Sized>(content: &S, bound: usize) -> Res
     if content.bounded_len() > bound { Err(EncodeErrorKind::BoundExceeded.into()) } else { Ok(()) }
 }
 
-/// An `S` of at most `N` characters or elements: `string<N>`, `wstring<N>`, `sequence<T, N>`.
+/// An `S` of at most `N` characters, UTF-16 units or elements: `string<N>`, `wstring<N>`, `sequence<T, N>`.
 ///
 /// ```
 /// use giop_codec::cdr::Bounded;

@@ -8,7 +8,7 @@
 use super::decoder::Decoder;
 use super::fixed::FixedReader;
 use super::layout::{FixedLayout, padding};
-use super::value_state::{Chunks, Nesting};
+use super::value_state::{ChunkedData, Nesting};
 use crate::{DecodeError, DecodeErrorKind};
 
 /// The smallest value tag. Chunk lengths are smaller.
@@ -40,14 +40,14 @@ pub(crate) struct View<'a> {
 
 /// Returns whether the visible bytes are limited: to the current chunk, or to none between chunks.
 pub(crate) fn is_view_limited(d: &Decoder<'_>) -> bool {
-    d.values.as_ref().is_some_and(|values| values.nesting.chunks.is_limited)
+    d.values.as_ref().is_some_and(|values| values.nesting.chunked_data.is_limited)
 }
 
 /// Begins the outermost chunked value. The decoder is before its first chunk.
 pub(crate) fn begin_chunks(d: &mut Decoder<'_>) -> Result<(), DecodeError> {
     d.join()?;
     if let Some(values) = &mut d.values {
-        values.nesting.chunks = Chunks { all_data: d.data, is_limited: false };
+        values.nesting.chunked_data = ChunkedData { all_data: d.data, is_limited: false };
     }
     Ok(())
 }
@@ -56,7 +56,7 @@ pub(crate) fn begin_chunks(d: &mut Decoder<'_>) -> Result<(), DecodeError> {
 pub(crate) fn end_chunks(d: &mut Decoder<'_>) {
     leave_chunk(d);
     if let Some(values) = &mut d.values {
-        values.nesting.chunks = Chunks::default();
+        values.nesting.chunked_data = ChunkedData::default();
     }
 }
 
@@ -67,8 +67,8 @@ pub(crate) fn hide_until_next_chunk(d: &mut Decoder<'_>) {
 
 fn hide_from(d: &mut Decoder<'_>, end: usize) {
     let Some(values) = &mut d.values else { return };
-    values.nesting.chunks.is_limited = true;
-    let all_data = values.nesting.chunks.all_data;
+    values.nesting.chunked_data.is_limited = true;
+    let all_data = values.nesting.chunked_data.all_data;
     d.data = all_data.get(..end).unwrap_or(all_data);
     d.remaining_segments.bytes = all_data.len() - d.data.len();
     d.visible_end = d.next_boundary().max(d.position);
@@ -86,8 +86,8 @@ pub(crate) fn leave_chunk(d: &mut Decoder<'_>) {
 pub(crate) fn interrupt_chunk(d: &mut Decoder<'_>) -> usize {
     let end = d.data.len();
     let Some(values) = &mut d.values else { return end };
-    values.nesting.chunks.is_limited = false;
-    d.data = values.nesting.chunks.all_data;
+    values.nesting.chunked_data.is_limited = false;
+    d.data = values.nesting.chunked_data.all_data;
     d.remaining_segments.bytes = 0;
     if d.has_fragment_boundaries() {
         d.pass_boundaries();
@@ -139,13 +139,13 @@ pub(crate) fn move_view_to<'a>(
     let nesting = d.values.as_mut().map(|values| core::mem::take(&mut values.nesting)).unwrap_or_default();
     let (data, hidden_bytes) = (d.data, d.remaining_segments.bytes);
     let view = View { data, position: d.position, visible_end: d.visible_end, hidden_bytes, nesting };
-    if !view.nesting.chunks.all_data.is_empty() {
-        d.data = view.nesting.chunks.all_data;
+    if !view.nesting.chunked_data.all_data.is_empty() {
+        d.data = view.nesting.chunked_data.all_data;
     }
     let all_data = if level > 0 { d.data } else { &[] };
     if let Some(values) = &mut d.values {
-        let chunks = Chunks { all_data, is_limited: false };
-        values.nesting = Nesting { chunks, level, ..Nesting::default() };
+        let chunked_data = ChunkedData { all_data, is_limited: false };
+        values.nesting = Nesting { chunked_data, level, ..Nesting::default() };
     }
     d.position = position.saturating_sub(d.base).min(d.data.len());
     (d.remaining_segments.bytes, d.visible_end) = (0, d.data.len());

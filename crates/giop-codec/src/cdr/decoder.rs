@@ -74,8 +74,8 @@ pub struct Decoder<'a> {
     /// The shared buffer that contains `data`, and the index at which `data` begins in it.
     pub(super) owner: Option<(&'a Bytes, usize)>,
     pub(super) context: Option<&'a dyn Context>,
-    /// Where to record the sequences whose first element the owner of the message is to rewrite, and where to
-    /// find the rewritten ones. `None` in an encapsulation, because its offsets differ.
+    /// The list of sequences whose first element must be rewritten, or has been. `None` if the message cannot
+    /// be rewritten, and in an encapsulation, because its offsets differ.
     pub(crate) rewrites: Option<&'a Rewrites>,
     /// The state of value types. `None` before the first instance of a value type.
     pub(crate) values: Option<Box<ReadState<'a>>>,
@@ -376,7 +376,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Creates an empty vector with capacity for `n` elements, and deducts its memory from the limit.
-    /// Elements without a size count as one byte, so that nested sequences do not take quadratic time.
+    /// Elements without a size count as one byte each, so that the limit also bounds their number.
     ///
     /// # Errors
     /// [`AllocLimit`](DecodeErrorKind::AllocLimit) if the limit is exceeded or the allocator fails.

@@ -24,8 +24,8 @@ enum Storage<T> {
 }
 
 impl<T: AnyBitPattern> Elements<T> {
-    /// Whether a slice of `T` has the layout of an encoded sequence. `T::IS_VIEWABLE` tells this for the
-    /// members of one element; this constant adds that the sizes are equal.
+    /// Whether a slice of `T` has the layout of an encoded sequence. `T::IS_VIEWABLE` tells this of a single
+    /// element. In a slice, elements must also have the same size in memory as in the encoding.
     const IS_VIEWABLE: bool = {
         let layout = <T as FixedLayout>::LAYOUT;
         T::IS_VIEWABLE && size_of::<T>() == layout.size(0) && layout.end(0) == 0 && size_of::<T>() != 0

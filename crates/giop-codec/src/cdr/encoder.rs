@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::context::ContextRetention;
 use super::layout::padding;
-use super::mapped::mapped_size;
+use super::mapped::allocation_size;
 use super::streaming::LongRuns;
 use super::text::CodeSets;
 use super::value_state::WriteState;
@@ -72,7 +72,7 @@ pub(super) struct Chunk {
     /// The length of the head before the chunk.
     head_len: usize,
     bytes: Bytes,
-    /// Whether the bytes are all elements of a sequence or array, outside of any encapsulation.
+    /// Whether the chunk has all elements of a sequence or array, outside of any encapsulation.
     is_whole_run: bool,
 }
 
@@ -233,7 +233,7 @@ impl Encoder {
     #[inline]
     pub fn reserve(&mut self, additional: usize) {
         let len = self.head.len();
-        self.head.reserve(mapped_size(len.saturating_add(additional)) - len);
+        self.head.reserve(allocation_size(len.saturating_add(additional)) - len);
     }
 
     /// Pads with zeros to the next multiple of `n`, which must be 1, 2, 4 or 8.
@@ -318,8 +318,7 @@ impl Encoder {
         }
     }
 
-    /// Adds bytes that are not all elements of a sequence, otherwise like
-    /// [`put_shared`](Encoder::put_shared).
+    /// Adds bytes like [`put_shared`](Encoder::put_shared). They need not be all elements of a sequence.
     pub fn put_shared_part(&mut self, bytes: Bytes) {
         if bytes.len() < self.chunk_threshold {
             self.put_shared(bytes);

@@ -306,8 +306,9 @@ impl<'a> FixedReader<'a> {
     }
 
     /// Records that a member is not a value of its type, such as an enum ordinal that is out of range. The
-    /// caller continues with any value. Decoding fails with
-    /// [`InvalidEnum`](crate::DecodeErrorKind::InvalidEnum) at the end of the run.
+    /// caller continues with any value. Decoding fails at the end of the run with
+    /// [`InvalidEnum`](crate::DecodeErrorKind::InvalidEnum), or with
+    /// [`EndOfData`](crate::DecodeErrorKind::EndOfData) if a fragment or chunk boundary divides the value.
     #[inline(always)]
     pub fn fail(&mut self) {
         self.is_invalid = true;
@@ -339,8 +340,8 @@ pub(crate) fn read_strided<T: FixedLayout>(region: &[u8], out: &mut Vec<T>, is_f
     if is_foreign_order {
         return T::extend_swapped(out, region) || read_each(region, out, true);
     }
-    let is_memory = const { T::LAYOUT.end(0) == 0 };
-    is_memory && T::extend_from_bytes(out, region) || read_each(region, out, false)
+    let starts_at_phase_0 = const { T::LAYOUT.end(0) == 0 };
+    starts_at_phase_0 && T::extend_from_bytes(out, region) || read_each(region, out, false)
 }
 
 #[inline(always)]

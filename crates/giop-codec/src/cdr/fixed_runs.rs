@@ -37,7 +37,7 @@ impl Encoder {
     }
 
     /// Writes the elements of a sequence or array of fixed layout, without a count. Elements whose memory is
-    /// their encoding are copied at once. Long runs of others can become chunks of the encoder.
+    /// their encoding are copied at once. Large runs of others can become chunks of the encoder.
     pub fn put_fixed_slice<T: FixedLayout>(&mut self, items: &[T]) {
         let Some((first, rest)) = items.split_first() else { return };
         let phase = self.position() % 8;
@@ -70,7 +70,7 @@ impl Encoder {
             if self.put_long_run(items, stride, len) {
                 return;
             }
-            if let Some(block) = self.free_block(len) {
+            if let Some(block) = self.take_free_block(len) {
                 return self.put_block(items, block, len, is_whole_run);
             }
         }

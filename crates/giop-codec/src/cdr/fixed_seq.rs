@@ -1,4 +1,4 @@
-//! [`FixedSeq`]: large arrays of fixed-layout elements, which are stored like sequences in shared memory.
+//! [`FixedSeq`]: large arrays of fixed-layout elements, which are stored like a [`Seq`].
 
 use core::fmt;
 use core::hash::{Hash, Hasher};

@@ -110,7 +110,7 @@ impl Layout {
         self.size(phase).saturating_add(self.stride().saturating_mul(count - 1))
     }
 
-    /// Returns the number of padding bytes after which elements have the same bytes at `phase` as at phase 0.
+    /// Returns the number of padding bytes at `phase` after which elements are encoded as from phase 0 on.
     /// All elements are then one [`stride`](Layout::stride) apart. `None` if their bytes differ.
     ///
     /// The padding exists at every phase for primitives, and for types that end at a multiple of their
@@ -145,8 +145,8 @@ pub trait FixedLayout: Sized + 'static {
     /// The layout, composed by [`Layout::then`] in the order of the members.
     const LAYOUT: Layout;
 
-    /// Whether values are numbers or arrays of numbers. In GIOP 1.1 fragments, peers write a run of numbers
-    /// as bytes that are aligned once, at the start of the run, and not again after a fragment boundary.
+    /// Whether values are numbers, or arrays of them. Booleans and characters count as numbers. In GIOP 1.1,
+    /// peers align a run of numbers once, at its start, and not again after a fragment boundary.
     const ARE_NUMBERS: bool = false;
 
     /// Whether values in memory have the layout of their encoding, except for the content of padding.
@@ -176,7 +176,7 @@ pub trait FixedLayout: Sized + 'static {
     }
 
     /// Writes `items` into `region` in the foreign byte order and returns `true`. If the type does not
-    /// support that, does nothing and returns `false`. The compiler can unroll or vectorise this loop.
+    /// support that, does nothing and returns `false`.
     #[inline(always)]
     fn put_swapped(_items: &[Self], _region: &mut [u8]) -> bool {
         false

@@ -13,7 +13,7 @@ const MAX_MMAP_THRESHOLD_BYTES: usize = 32 << 20;
 /// great enough that the allocator maps the buffer separately. The excess is never touched, so it uses
 /// address space but no memory. If address space is limited, there is no excess.
 #[must_use]
-pub fn mapped_size(bytes: usize) -> usize {
+pub fn allocation_size(bytes: usize) -> usize {
     // The additional page is for the allocator's own data.
     let mapped = MAX_MMAP_THRESHOLD_BYTES + 4096;
     if bytes >= MIN_MAPPED_BYTES && bytes < mapped && is_address_space_unlimited() { mapped } else { bytes }
@@ -53,10 +53,12 @@ mod tests {
 
     #[test]
     fn only_large_buffers_are_mapped_by_themselves() {
-        assert_eq!(mapped_size(MIN_MAPPED_BYTES - 1), MIN_MAPPED_BYTES - 1);
-        assert!(mapped_size(MIN_MAPPED_BYTES) >= MIN_MAPPED_BYTES);
-        assert_eq!(mapped_size(100 << 20), 100 << 20);
-        assert!(!is_address_space_unlimited() || mapped_size(MIN_MAPPED_BYTES) > MAX_MMAP_THRESHOLD_BYTES);
+        assert_eq!(allocation_size(MIN_MAPPED_BYTES - 1), MIN_MAPPED_BYTES - 1);
+        assert!(allocation_size(MIN_MAPPED_BYTES) >= MIN_MAPPED_BYTES);
+        assert_eq!(allocation_size(100 << 20), 100 << 20);
+        assert!(
+            !is_address_space_unlimited() || allocation_size(MIN_MAPPED_BYTES) > MAX_MMAP_THRESHOLD_BYTES
+        );
     }
 
     #[test]

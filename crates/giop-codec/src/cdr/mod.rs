@@ -1,8 +1,8 @@
 //! Common Data Representation ("CDR Transfer Syntax"): conversion of typed values to bytes and back.
 //!
-//! [`Encoder`] and [`Decoder`] place every primitive at the next offset that is a multiple of its size, in
-//! the byte order of the message. Offsets count from an *alignment origin*. The *phase* of a byte is its
-//! offset modulo 8. [`CdrEncode`] and [`CdrDecode`] define how a type is written and read.
+//! [`Encoder`] and [`Decoder`] place every primitive at the next multiple of its size (at most 8), in the
+//! byte order of the message. Offsets count from an *alignment origin*. The *phase* of a byte is its offset
+//! modulo 8. [`CdrEncode`] and [`CdrDecode`] define how a type is written and read.
 //!
 //! Types whose encoded size depends only on the phase at which a value starts also implement [`FixedLayout`].
 //! Examples are integers, floats, and structs and arrays of them. A run of consecutive values of such a type
@@ -66,7 +66,7 @@ pub use fixed_seq::{FixedLengthError, FixedSeq};
 pub(crate) use layout::padding;
 pub use layout::{AnyBitPattern, FixedLayout, Layout};
 pub use long_double::LongDouble;
-pub use mapped::mapped_size;
+pub use mapped::allocation_size;
 pub use nilable::Nilable;
 pub use optional::{OPTIONAL_MIN_SIZE, decode_optional, encode_optional};
 pub use pad::Pad;

@@ -135,16 +135,16 @@ impl<'a> Decoder<'a> {
 /// Returns the buffer that may be rewritten, and the index in it at which the decoder's data begins. `None`
 /// if the current segment is a separate block, or if indexes into the buffer differ from offsets modulo 8.
 fn rewritable_buffer<'a>(d: &Decoder<'a>) -> Option<(&'a Bytes, usize)> {
-    let (owner, origin) = d.owner.filter(|(owner, _)| d.remaining_segments.is_control(owner))?;
-    (origin % 8 == d.base % 8).then_some((owner, origin))
+    let (owner, data_start) = d.owner.filter(|(owner, _)| d.remaining_segments.is_control(owner))?;
+    (data_start % 8 == d.base % 8).then_some((owner, data_start))
 }
 
 /// Reads the sequence whose count comes next, if it was rewritten, and returns its elements.
 pub(super) fn read_rewritten<T: AnyBitPattern>(d: &mut Decoder<'_>) -> Option<Bytes> {
     let rewrites = d.rewrites.filter(|rewrites| rewrites.is_applied)?;
     d.leave_segment();
-    let (owner, origin) = rewritable_buffer(d)?;
-    let (at, end) = (origin + d.position, origin + d.data.len());
+    let (owner, data_start) = rewritable_buffer(d)?;
+    let (at, end) = (data_start + d.position, data_start + d.data.len());
     let rewrite = rewrites.find(at.next_multiple_of(4)).filter(|rewrite| rewrite.end <= end)?;
     let bytes = owner.get(rewrite.start..rewrite.end)?;
     if rewrite.element != TypeId::of::<T>() || <[T] as zerocopy::FromBytes>::ref_from_bytes(bytes).is_err() {
@@ -158,9 +158,9 @@ pub(super) fn read_rewritten<T: AnyBitPattern>(d: &mut Decoder<'_>) -> Option<By
 /// Its count must have been read. Returns whether the sequence was recorded.
 pub(super) fn record_rewrite<T: AnyBitPattern>(d: &mut Decoder<'_>, n: usize) -> Result<bool, DecodeError> {
     let Some(rewrites) = d.rewrites.filter(|rewrites| !rewrites.is_applied) else { return Ok(false) };
-    let Some((owner, origin)) = rewritable_buffer(d) else { return Ok(false) };
+    let Some((owner, data_start)) = rewritable_buffer(d) else { return Ok(false) };
     let layout = <T as FixedLayout>::LAYOUT;
-    let (wire_start, size) = (origin + d.position, n.saturating_mul(size_of::<T>()));
+    let (wire_start, size) = (data_start + d.position, n.saturating_mul(size_of::<T>()));
     let is_needed = size >= MIN_REWRITE_BYTES && layout.run_padding(wire_start).is_none();
     if !is_needed || d.order() != ByteOrder::NATIVE || d.has_fragment_boundaries() {
         return Ok(false);
@@ -171,7 +171,7 @@ pub(super) fn record_rewrite<T: AnyBitPattern>(d: &mut Decoder<'_>, n: usize) ->
     else {
         return Ok(false);
     };
-    let count_at = origin + count_at;
+    let count_at = data_start + count_at;
     let address = owner.as_ptr().addr() + start;
     if run > d.data.len() - d.position || start < count_at || address % align_of::<T>() != 0 {
         return Ok(false);

@@ -1,11 +1,11 @@
-//! Reusable blocks of memory for long runs of structs.
+//! Reusable blocks of memory for large runs of structs and numbers.
 
 use bytes::{Bytes, BytesMut};
 
 use super::encoder::Encoder;
 use super::fixed::write_strided;
 use super::layout::FixedLayout;
-use super::mapped::mapped_size;
+use super::mapped::allocation_size;
 use super::swapped::{TILE_BYTES, swap};
 
 /// Maximum number of bytes in all blocks that are kept for later runs. Two blocks are kept whatever their
@@ -26,12 +26,12 @@ impl Encoder {
         self.push_block(block, len, is_whole_run);
     }
 
-    /// Writes numbers of `1 << width` bytes in the foreign byte order. A long run is written to a block.
+    /// Writes numbers of `1 << width` bytes in the foreign byte order. A large run is written to a block.
     #[inline(never)]
     pub(crate) fn put_swapped(&mut self, width: u8, numbers: &[u8]) {
         let len = numbers.len();
         if self.is_large_run(len)
-            && let Some(mut block) = self.free_block(len)
+            && let Some(mut block) = self.take_free_block(len)
         {
             swap(width, numbers, block.get_mut(..len).unwrap_or_default());
             return self.push_block(block, len, true);
@@ -53,7 +53,7 @@ impl Encoder {
     }
 
     /// Returns a block of at least `len` bytes. `None` if all are in use and no further one may be kept.
-    pub(super) fn free_block(&mut self, len: usize) -> Option<BytesMut> {
+    pub(super) fn take_free_block(&mut self, len: usize) -> Option<BytesMut> {
         // Prefer the shortest free block that is long enough. If all free blocks are too short, allocate a
         // new one, and drop the shortest free block if the total would exceed the maximum.
         let free = self.blocks.iter().enumerate().filter(|(_, block)| block.is_unique());
@@ -67,7 +67,7 @@ impl Encoder {
             None => return None,
         }
         // The split makes the block reference-counted, so that freezing it later does not allocate.
-        let mut block = BytesMut::zeroed(mapped_size(len + 1));
+        let mut block = BytesMut::zeroed(allocation_size(len + 1));
         drop(block.split_off(len));
         Some(block)
     }

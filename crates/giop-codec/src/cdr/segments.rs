@@ -58,7 +58,7 @@ enum SegmentSource {
     Control(usize),
     Separate {
         bytes: Bytes,
-        /// Whether the bytes are all elements of a sequence.
+        /// Whether the buffer holds all elements of a sequence.
         is_block: bool,
     },
 }
@@ -226,7 +226,7 @@ impl<'a> Decoder<'a> {
         (self.data, self.position, self.base, self.visible_end) = (joined, position, 0, joined.len());
         (self.remaining_segments, self.fragments.phase_offset) = (RemainingSegments::default(), 0);
         self.owner = Some((joined, 0));
-        // When the sequences to rewrite were recorded, this happened too, so none of them follows.
+        // The pass that recorded sequences to rewrite joined here too, and recorded none after this point.
         self.rewrites = None;
         Ok(())
     }
@@ -244,7 +244,7 @@ impl<'a> Decoder<'a> {
         if self.is_in_segment(n) { Ok(()) } else { self.join() }
     }
 
-    /// Skips `pad` bytes of padding, or aligns to `n` in the next chunk if the chunk ends before.
+    /// Skips `pad` bytes of padding. If the current chunk ends first, aligns to `n` in the next chunk.
     #[cold]
     pub(super) fn align_across_boundary(&mut self, pad: usize, n: usize) -> Result<(), DecodeError> {
         if chunked::next_chunk(self, n)? {

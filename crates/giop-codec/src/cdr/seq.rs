@@ -15,7 +15,7 @@ use super::rewrite;
 use super::traits::{CdrDecode, CdrEncode};
 use crate::{DecodeError, EncodeError};
 
-/// A type whose bytes in memory are its encoding in native byte order, from an offset that is 0 modulo 8 on.
+/// A type whose bytes in memory are its encoding in native byte order at an offset that is a multiple of 8.
 /// A sequence of such values can be sent from memory, and used in the receive buffer, without a copy.
 pub trait Element:
     FixedLayout + FromBytes + IntoBytes + Immutable + KnownLayout + Clone + Send + Sync + 'static
@@ -43,7 +43,7 @@ impl<T: Element> Seq<T> {
     const LAYOUT: Layout = <T as FixedLayout>::LAYOUT;
 
     /// A check that fails to compile if the sizes of an element in memory and in CDR differ.
-    const HAS_SAME_LAYOUT: () = assert!(
+    const ASSERT_SAME_LAYOUT: () = assert!(
         size_of::<T>() == Self::LAYOUT.size(0) && Self::LAYOUT.end(0) == 0 && size_of::<T>() != 0,
         "the memory layout of an element of Seq must be its CDR layout"
     );
@@ -88,7 +88,7 @@ impl<T: Element> Seq<T> {
     /// Returns a view of `bytes`, for which [`from_view`](Self::from_view) must not return `None`.
     #[inline]
     pub(crate) fn from_checked(bytes: Bytes) -> Seq<T> {
-        const { Self::HAS_SAME_LAYOUT };
+        const { Self::ASSERT_SAME_LAYOUT };
         Seq { bytes, marker: PhantomData }
     }
 
@@ -110,7 +110,7 @@ impl<T: Element> AsRef<[u8]> for SharedVec<T> {
 impl<T: Element> From<Vec<T>> for Seq<T> {
     /// Copies no element.
     fn from(items: Vec<T>) -> Seq<T> {
-        const { Self::HAS_SAME_LAYOUT };
+        const { Self::ASSERT_SAME_LAYOUT };
         if items.is_empty() {
             return Seq::default();
         }

@@ -1,5 +1,5 @@
 //! Streamed encoding: a message with long runs of structs is sent while it is encoded. An [`Outlet`] receives
-//! the encoded bytes after each piece of such a run.
+//! the encoded bytes after each piece of such a run. Numbers in the foreign byte order count as structs.
 //!
 //! A message begins with its length. Its values are therefore encoded twice. In the first pass
 //! ([`Encoder::begin_measuring_runs`]), the bytes of long runs are counted instead of encoded. In the second
@@ -122,7 +122,7 @@ impl Encoder {
             let bytes = piece.len() * stride;
             let block_bytes =
                 if is_sent_immediately { (PIECE_BYTES + PIECE_BYTES / 2).max(bytes) } else { len };
-            let free_block = self.free_block(block_bytes);
+            let free_block = self.take_free_block(block_bytes);
             let is_reusable = free_block.is_some();
             let mut block = free_block.unwrap_or_else(|| BytesMut::zeroed(bytes));
             write_strided(block.get_mut(..bytes).unwrap_or_default(), piece, self.is_foreign_order());

@@ -250,8 +250,8 @@ impl<'a> Decoder<'a> {
     /// # Errors
     /// [`WideInGiop10`](DecodeErrorKind::WideInGiop10), [`NoWideCodeSet`](DecodeErrorKind::NoWideCodeSet),
     /// [`EndOfData`](DecodeErrorKind::EndOfData), [`InvalidWideText`](DecodeErrorKind::InvalidWideText),
-    /// [`CharNotInCodeSet`](DecodeErrorKind::CharNotInCodeSet) for a surrogate pair, which does not fit a
-    /// `wchar`.
+    /// [`CharNotInCodeSet`](DecodeErrorKind::CharNotInCodeSet) for a character above U+FFFF, which does not
+    /// fit a `wchar`.
     pub fn read_wchar(&mut self) -> Result<WChar, DecodeError> {
         if wide_code_set(self)? == WCharSet::Ucs4 {
             return conversion::read_ucs_4_char(self);

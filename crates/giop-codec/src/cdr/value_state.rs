@@ -4,9 +4,9 @@
 use core::any::Any;
 use core::fmt;
 
-/// The chunks of the outermost chunked value.
+/// The data of the outermost chunked value.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Chunks<'a> {
+pub(super) struct ChunkedData<'a> {
     /// The bytes that are the `data` of the [`Decoder`](super::Decoder) outside of chunks.
     pub(super) all_data: &'a [u8],
     /// Whether the decoder's `data` ends with the current chunk.
@@ -16,12 +16,12 @@ pub(super) struct Chunks<'a> {
 /// The nesting of a decoder in chunked values.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Nesting<'a> {
-    pub(super) chunks: Chunks<'a>,
+    pub(super) chunked_data: ChunkedData<'a>,
     /// Number of enclosing chunked values.
     pub(crate) level: u32,
     /// The levels of values that began inside a chunk of the enclosing value, which continues after them.
     pub(crate) levels_in_parent_chunk: Vec<u32>,
-    /// Set after an end tag that ends several values was read: the level of the outermost of them.
+    /// The level of the outermost value that the last end tag ends. `None` after all these values have ended.
     pub(crate) ended_from_level: Option<u32>,
 }
 

@@ -12,7 +12,7 @@ use crate::cdr::Encoder;
 use crate::ior::{encapsulation, open_encapsulation_slice, put_octets, read_octets_within};
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
-/// The maximum length of a user name, password or target name. Longer ones are rejected with `MARSHAL`.
+/// The maximum length of a user name, password or target name. Tokens with longer ones are refused.
 pub const MAX_NAME_BYTES: usize = 4096;
 
 /// A login: user, password and target (`GSSUP::InitialContextToken`).

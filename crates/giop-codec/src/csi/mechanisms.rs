@@ -11,9 +11,9 @@ use crate::ior::{
 };
 use crate::{DecodeError, EncodeError};
 
-/// The maximum number of mechanisms, authorities and naming mechanisms. More are rejected with `MARSHAL`.
+/// The maximum number of mechanisms, authorities and naming mechanisms. A list with more is malformed.
 pub const MAX_MECHANISMS: usize = 64;
-/// The maximum number of addresses of a mechanism. More are rejected with `MARSHAL`.
+/// The maximum number of addresses of a mechanism. With more, it becomes [`TransportMechanism::Other`].
 pub const MAX_ADDRESSES: usize = 64;
 
 /// Security features that a server supports or requires, as bits.

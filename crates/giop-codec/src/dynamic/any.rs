@@ -33,7 +33,7 @@ impl Any {
     }
 
     /// Checks everything that is not checked when a value is received: text, bounds of text, and ordinals.
-    /// Succeeds for every value that was created locally. Copies nothing.
+    /// Succeeds for every value that was created locally. Makes no copy of the value.
     ///
     /// # Errors
     /// [`Decode`](crate::dynamic::DynErrorKind::Decode), with the path to the fault.

@@ -90,12 +90,12 @@ pub(super) fn value_members(code: &TypeCode) -> Result<Vec<(TypeCode, Box<str>)>
     Ok(all)
 }
 
-/// Returns whether a value of type `code` may be used where type `from` is expected.
-pub(super) fn is_derived_from(code: &TypeCode, from: &TypeCode) -> bool {
-    let from = from.unaliased();
+/// Returns whether a value of type `code` may be used where type `expected` is expected.
+pub(super) fn is_usable_as(code: &TypeCode, expected: &TypeCode) -> bool {
+    let expected = expected.unaliased();
     let mut at = code.unaliased();
     for _ in 0..=MAX_DEPTH {
-        if at.equivalent(&from) {
+        if at.equivalent(&expected) {
             return true;
         }
         match at.concrete_base_type() {
@@ -104,9 +104,9 @@ pub(super) fn is_derived_from(code: &TypeCode, from: &TypeCode) -> bool {
         }
     }
     // Type codes do not contain abstract bases, so any value type may have this type as a base.
-    from.type_modifier() == Ok(ValueModifier::Abstract)
-        || from.kind() == TcKind::AbstractInterface
-        || is_value_base(&from)
+    expected.type_modifier() == Ok(ValueModifier::Abstract)
+        || expected.kind() == TcKind::AbstractInterface
+        || is_value_base(&expected)
 }
 
 fn is_value_base(code: &TypeCode) -> bool {
@@ -236,7 +236,7 @@ impl Checker<'_> {
             (Body::Value(_) | Body::Content(_), Value::Node(Some(node))) => {
                 let found = self.graph_node(*node)?;
                 let expected = TypeCode { nodes: nodes.clone(), root: index };
-                if is_derived_from(&found.code, &expected) { Ok(()) } else { Err(mismatch()) }
+                if is_usable_as(&found.code, &expected) { Ok(()) } else { Err(mismatch()) }
             }
             (Body::Opaque, value) => match (named.kind, value) {
                 (TcKind::Native | TcKind::LocalInterface, _) => {

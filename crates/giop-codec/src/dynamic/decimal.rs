@@ -9,7 +9,7 @@ pub struct Decimal {
     pub unscaled: i128,
     /// The number of digits of the type, 1 to 31.
     pub digits: u16,
-    /// The number of digits after the point. If negative, the number of zeros between digits and point.
+    /// The number of digits after the point. -2 stands for two zeros between the digits and the point.
     pub scale: i16,
 }
 

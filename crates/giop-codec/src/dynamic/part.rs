@@ -62,8 +62,10 @@ impl Dynamic {
 }
 
 /// Finds the last instance of a value type on a path of `steps` steps. Returns the number of steps before it,
-/// its declared type, and the index of its node. A change starts from that node, so that a path through a
-/// cycle applies to the current state. `index` returns the component's index for a step.
+/// its declared type, and the index of its node. `index` returns the component's index for a step.
+///
+/// A change starts from that node, because [`edit_component`] takes members out of their nodes. A path that
+/// leads through a cycle would not find them.
 pub(super) fn last_node(
     code: &TypeCode,
     value: &Value,
@@ -161,13 +163,13 @@ fn component_type(code: &TypeCode, value: &Value, graph: &ValueGraph, index: usi
     }
     let code = code.unaliased();
     match (code.nodes.at(code.root), value) {
-        (Node::Sequence { element, .. } | Node::Array { element, .. }, _) => Some(code.of(*element)),
+        (Node::Sequence { element, .. } | Node::Array { element, .. }, _) => Some(code.with_root(*element)),
         (Node::Named(NamedType { body: Body::Members(members), .. }), _) => {
-            members.get(index).map(|member| code.of(member.ty))
+            members.get(index).map(|member| code.with_root(member.ty))
         }
         (Node::Named(NamedType { body: Body::Union(union), .. }), Value::Union(value)) => match index {
-            0 => Some(code.of(union.discriminator)),
-            1 => union.selected(value.discriminator).map(|member| code.of(member.ty)),
+            0 => Some(code.with_root(union.discriminator)),
+            1 => union.selected(value.discriminator).map(|member| code.with_root(member.ty)),
             _ => None,
         },
         _ => None,

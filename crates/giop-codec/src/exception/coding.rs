@@ -91,7 +91,7 @@ const fn no_wide_code_set(encodes_request: bool) -> (SystemExceptionKind, MinorC
 /// Checks the length of an argument that is to be sent as a bounded type.
 ///
 /// # Errors
-/// `BAD_PARAM` with `COMPLETED_NO` if the argument is longer than `bound`. The reason names it.
+/// `BAD_PARAM` with `COMPLETED_NO` if the argument is longer than `bound`. The reason names the argument.
 pub fn check_argument<S: BoundedContent + ?Sized>(
     content: &S,
     bound: usize,

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn kind_alone_is_an_exception_without_minor_code_that_did_nothing() {
+    fn kind_becomes_an_exception_with_completed_no_and_without_minor_code() {
         for &kind in SystemExceptionKind::ALL {
             assert_eq!(raised(kind), (kind, MinorCode::NONE, CompletionStatus::No));
         }

@@ -8,7 +8,7 @@ use crate::{DecodeError, EncodeError};
 /// The maximum number of listen points in one context. A context with more is rejected with `MARSHAL`.
 pub const MAX_LISTEN_POINTS: usize = 64;
 
-/// An address in references of objects that can be called over the connection that announces the address.
+/// An address whose objects can be called over the connection on which the address is announced.
 ///
 /// Source clause: "Bi-directional GIOP / Bi-directional IIOP" (`IIOP::ListenPoint`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

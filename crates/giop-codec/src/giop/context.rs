@@ -68,8 +68,8 @@ impl ContextId {
     /// A context that only zorb defines: the positions of large sequences in a message. See
     /// [`BlockList`](super::BlockList). The number is `ZOR` and a 1. Other ORBs ignore it.
     pub const ZORB_BLOCKS: Self = Self(0x5A4F_5201);
-    /// A context that only zorb defines, without content. It moves the data after it by twelve bytes, so that
-    /// a body that is forwarded in GIOP 1.0 or 1.1 keeps its alignment.
+    /// A context that only zorb defines. Its data is at most seven zeros without meaning. It shifts the bytes
+    /// after it, so that a body that is forwarded in GIOP 1.0 or 1.1 keeps its alignment.
     pub const ZORB_PADDING: Self = Self(0x5A4F_5203);
     /// A context that only zorb defines: the trace to which a call belongs. The data is an encapsulation of
     /// two strings, the `traceparent` and the `tracestate` of the W3C's Trace Context. The OMG has not

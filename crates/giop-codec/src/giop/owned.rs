@@ -29,7 +29,8 @@ pub struct RequestMessage {
 }
 
 impl RequestMessage {
-    /// Decodes the header of a whole message, which includes the message header that `header` contains.
+    /// Decodes the header after the message header. `message` is the whole message, and `header` its decoded
+    /// message header.
     ///
     /// # Errors
     /// Those of [`RequestHeader::decode`]. [`Malformed`](DecodeErrorKind::Malformed) if it is not a Request.
@@ -130,7 +131,8 @@ pub struct ReplyMessage {
 }
 
 impl ReplyMessage {
-    /// Decodes the header of a whole message, which includes the message header that `header` contains.
+    /// Decodes the header after the message header. `message` is the whole message, and `header` its decoded
+    /// message header.
     ///
     /// # Errors
     /// Those of [`ReplyHeader::decode`]. [`Malformed`](DecodeErrorKind::Malformed) if it is not a Reply.

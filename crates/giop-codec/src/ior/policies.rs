@@ -77,9 +77,9 @@ numbered_enum! {
     RebindMode: i16 {
         /// Reconnect and follow forwards. This is the default.
         Transparent = 0,
-        /// Reconnect. A forward that would change the policies in effect raises `REBIND`.
+        /// Only reconnect: a forward raises `REBIND`, even if it would not change the policies in effect.
         NoRebind = 1,
-        /// Neither: a lost connection raises `REBIND` too.
+        /// Neither reconnect nor follow forwards: both raise `REBIND`.
         NoReconnect = 2,
     }
 }

@@ -99,7 +99,8 @@ impl Plan {
         self.check_ordinals(to, 0, to.len().max(1), false, start)
     }
 
-    /// Skips `count` values. `checks_ordinals` enables checks of ordinals that are contiguous in memory.
+    /// Skips `count` values. `checks_ordinals` enables checks of ordinals in values that are contiguous in
+    /// memory. In other values, ordinals are always checked.
     pub(crate) fn skip(&self, d: &mut Decoder<'_>, count: usize, checks_ordinals: bool) -> StepResult {
         let mut left = count;
         while left > 0 {

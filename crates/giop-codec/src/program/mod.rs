@@ -178,7 +178,7 @@ impl Steps {
             + size_of_val(&*self.switches)
     }
 
-    /// Returns the stride of a type that is an 8-byte number or an array of such numbers.
+    /// Returns the stride of a type that is a number aligned to 8, or an array of such numbers.
     #[cold]
     pub(crate) fn wide_number_stride(&self, index: Index) -> Option<usize> {
         let plan = self.plan(*self.plan_of.get(index as usize)?)?;

@@ -75,7 +75,7 @@ pub(crate) struct Plan {
     pub(super) tile_size: usize,
     method: ConversionMethod,
     has_enums: bool,
-    /// Whether the type is a number or an array of numbers.
+    /// Whether the type is a number, an enum, or an array of either.
     pub(crate) is_number_array: bool,
 }
 

@@ -6,7 +6,7 @@ use crate::cdr::padding;
 /// The maximum number of words of a pattern. Elements that need a longer one are converted field by field.
 const MAX_PATTERN_WORDS: usize = 64;
 
-/// The number of masks that are applied at a time: so many words fill vector registers of any common size.
+/// The number of masks that are applied at a time. Twelve words fill vector registers of any common size.
 const MASK_COUNT: usize = 12;
 
 /// A mask of the lower byte of each 2-byte number.
@@ -20,7 +20,8 @@ pub(super) struct WordPattern {
     stride: usize,
     swapped: Box<[WordMasks]>,
     copied: Box<[WordMasks]>,
-    /// The masks of the field bytes, repeated; `None` if copying fields needs more than masks.
+    /// The masks of the field bytes, repeated. `None` if there are booleans, or if [`MASK_COUNT`] is not a
+    /// multiple of the number of words.
     masks: Option<Box<[u64; MASK_COUNT]>>,
 }
 
@@ -126,7 +127,7 @@ impl WordMasks {
         (swapped, WordMasks { bytes: bytes | shorts | longs | doubles, bools, ..WordMasks::default() })
     }
 
-    /// Converts all fields except booleans. So few arms compile to branches, which beat a jump table.
+    /// Converts all fields except booleans. Three arms compile to branches, which beat a jump table.
     #[inline(always)]
     fn convert(&self, word: u64) -> u64 {
         match self.kind {

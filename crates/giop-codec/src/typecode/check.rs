@@ -22,7 +22,7 @@ pub enum CreateError {
     /// The name is neither empty nor an identifier of IDL (`BAD_PARAM` minor OMG 15).
     #[error("the name of the type is not an IDL identifier")]
     InvalidName,
-    /// The name of this member or enumerator is not an identifier, or equals another one except for its case
+    /// The name of this member or enumerator is not an identifier, or equals another one if case is ignored
     /// (`BAD_PARAM` minor OMG 17).
     #[error("the name of member {0} is not an IDL identifier, or is used twice")]
     InvalidMember(usize),

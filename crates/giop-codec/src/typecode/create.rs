@@ -12,7 +12,8 @@ use super::set::{TypeRef, TypeSet, UnionLabel};
 /// # Functions that create type codes
 ///
 /// The `create_...` functions copy the given type codes. Types that are shared within one given type code are
-/// shared in the new one too. Equal types of two given type codes are not shared.
+/// shared in the new one too. Types of two given type codes are shared only if both are clones or parts of
+/// one type code.
 ///
 /// Names may be empty, and so may the ids of structs, unions, enums and aliases.
 ///

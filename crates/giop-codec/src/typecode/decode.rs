@@ -33,7 +33,7 @@ pub trait TypeCodeCache: Send + Sync {
     fn keep(&self, kind: u32, encapsulation: &[u8], code: &TypeCode);
 }
 
-/// The functions that find types in a context of one Rust type.
+/// The functions that find types in a decoder's context. Each Rust type of contexts has its own.
 pub(crate) struct TypeLookup {
     pub(crate) type_codes: for<'c> fn(&'c dyn Any) -> Option<&'c dyn TypeCodeCache>,
     pub(crate) value_type: fn(&dyn Any, &str) -> Option<TypeCode>,

@@ -8,7 +8,7 @@ use super::TypeCode;
 use super::kind::{TcKind, ValueModifier, Visibility};
 use super::node::{Body, Builder, Index, Member, NamedType, Node, Union, Value};
 
-/// A type as constant data. Its [`TypeCode`] is created once, on first use.
+/// A type as constant data. The [`TypeCode`] of a type with a name is created once, on first use.
 ///
 /// Types without a name are written in place. A type with a name is a [`Definition`]: a `static` that a
 /// function returns, so that types can refer to each other recursively, even through generic types.
@@ -200,7 +200,7 @@ pub enum Shape {
 }
 
 impl TypeCode {
-    /// Returns the type code of a description. Basic and named types and strings are not built anew.
+    /// Returns the type code of a description. Basic and named types and unbounded text are not built anew.
     pub fn of_desc(desc: &TypeDesc) -> TypeCode {
         match desc {
             TypeDesc::Basic(kind) => TypeCode::basic(*kind).unwrap_or(TypeCode::NULL),

@@ -9,7 +9,9 @@ use crate::program::LabelEncoding;
 use crate::{EncodeError, EncodeErrorKind};
 
 impl CdrEncode for TypeCode {
-    /// A type that has already been written becomes an indirection, even inside the type itself.
+    /// A type that has already been written becomes an indirection, even inside the type itself. Basic types,
+    /// strings and `fixed` are always written again. Enclosing sequences, arrays, aliases and value boxes are
+    /// written a second time before an indirection to them.
     ///
     /// # Errors
     /// [`Unrepresentable`](EncodeErrorKind::Unrepresentable) if the type code has more levels of
@@ -29,7 +31,7 @@ impl CdrEncode for TypeCode {
 
 struct Writer<'a> {
     nodes: &'a Nodes,
-    /// For each type that has been written and is not basic, a string or `fixed`: the position of its kind.
+    /// The position of the kind of each type that was written; `None` for types that become no indirection.
     written: Vec<Option<usize>>,
     /// The types that are being written, outermost first.
     enclosing: Vec<Index>,

@@ -148,7 +148,7 @@ impl TypeCode {
         self.nodes.at(self.root)
     }
 
-    pub(crate) fn of(&self, root: Index) -> TypeCode {
+    pub(crate) fn with_root(&self, root: Index) -> TypeCode {
         TypeCode { nodes: self.nodes.clone(), root }
     }
 
@@ -204,7 +204,7 @@ impl TypeCode {
 
     /// Returns the type of a member of a struct, exception, union or value.
     pub fn member_type(&self, index: usize) -> Result<TypeCode, TypeCodeError> {
-        self.member(index).map(|member| self.of(member.ty))
+        self.member(index).map(|member| self.with_root(member.ty))
     }
 
     pub(crate) fn union(&self) -> Result<&Union, TypeCodeError> {
@@ -215,7 +215,8 @@ impl TypeCode {
     }
 
     /// Returns the label of a union's member as a number; `None` for the default member. It is the value of
-    /// an integer (an `unsigned long long` as an `i64`), the ordinal or the code, or 0 or 1 for a boolean.
+    /// an integer (an `unsigned long long` as an `i64`), the ordinal of an enumerator, the code of a
+    /// character, or 0 or 1 for a boolean.
     pub fn member_discriminator(&self, index: usize) -> Result<Option<i64>, TypeCodeError> {
         let union = self.union()?;
         let member = union.members.get(index).ok_or(TypeCodeError::Bounds)?;
@@ -224,7 +225,7 @@ impl TypeCode {
 
     /// Returns the type of a union's discriminator.
     pub fn discriminator_type(&self) -> Result<TypeCode, TypeCodeError> {
-        self.union().map(|union| self.of(union.discriminator))
+        self.union().map(|union| self.with_root(union.discriminator))
     }
 
     /// Returns the index of a union's default member, if it has one.
@@ -247,7 +248,7 @@ impl TypeCode {
         match self.node() {
             Node::Sequence { element: content, .. }
             | Node::Array { element: content, .. }
-            | Node::Named(NamedType { body: Body::Content(content), .. }) => Ok(self.of(*content)),
+            | Node::Named(NamedType { body: Body::Content(content), .. }) => Ok(self.with_root(*content)),
             _ => Err(TypeCodeError::BadKind),
         }
     }
@@ -288,14 +289,14 @@ impl TypeCode {
         self.value().map(|value| value.modifier)
     }
 
-    /// Returns the base of a value type that contains its first members; `None` if there is none.
+    /// Returns the concrete base of a value type, whose members precede its own; `None` if there is none.
     pub fn concrete_base_type(&self) -> Result<Option<TypeCode>, TypeCodeError> {
-        self.value().map(|value| value.base.map(|base| self.of(base)))
+        self.value().map(|value| value.base.map(|base| self.with_root(base)))
     }
 
     /// Returns the type with all aliases resolved.
     pub fn unaliased(&self) -> TypeCode {
-        self.of(self.nodes.unaliased(self.root))
+        self.with_root(self.nodes.unaliased(self.root))
     }
 }
 

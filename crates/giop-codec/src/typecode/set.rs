@@ -342,7 +342,7 @@ impl TypeSet {
     /// Returns the type code of a type, with copies of all types that it consists of.
     ///
     /// # Errors
-    /// - [`Incomplete`](CreateError::Incomplete) if a part is not defined, or a placeholder in an exception.
+    /// - [`Incomplete`](CreateError::Incomplete) if a part is not defined, or an exception has a placeholder.
     /// - [`InfiniteType`](CreateError::InfiniteType), [`TooLarge`](CreateError::TooLarge).
     pub fn type_code(&self, ty: TypeRef) -> Result<TypeCode, CreateError> {
         check_finite(&self.builder, ty.0)?;

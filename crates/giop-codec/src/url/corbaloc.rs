@@ -92,7 +92,7 @@ impl Corbaloc {
     /// # Errors
     /// - [`UrlErrorKind::NoAddress`] for `rir:`, or if there is no address.
     /// - [`UrlErrorKind::HostCharacter`] if a host name or path contains a NUL.
-    /// - [`UrlErrorKind::TooManyAddresses`]. Parsing never returns such values, or a NUL.
+    /// - [`UrlErrorKind::TooManyAddresses`], but never for a parsed URL.
     pub fn to_ior(&self) -> Result<Ior, UrlError> {
         let bad_host = |_: EncodeError| UrlError::new(1, UrlErrorKind::HostCharacter('\0'));
         let no_address = || UrlError::new(1, UrlErrorKind::NoAddress);

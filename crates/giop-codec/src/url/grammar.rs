@@ -62,7 +62,8 @@ fn location<'a>(input: &'a str, default_key: Option<&str>) -> Rule<'a, Corbaloc>
     alt((unix_socket, initial_reference, |input| addresses(input, default_key))).parse(input)
 }
 
-/// `"uiop:" [version] path ["|" key]`, or `"omniunix:" [version] path [":/" key]`, or a path and a colon.
+/// `"uiop:" [version] path ["|" key]` or `"omniunix:" [version] path [":/" key]`. Without a key, the path may
+/// be followed by a colon.
 ///
 /// A socket cannot be an element of an address list, because its path contains slashes.
 fn unix_socket<'a>(input: &'a str, default_key: Option<&str>) -> Rule<'a, Corbaloc> {

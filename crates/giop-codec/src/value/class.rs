@@ -10,7 +10,7 @@ use crate::ior::MAX_REPOSITORY_ID_BYTES;
 use crate::typecode::{Body, Index, NamedType, Node, Nodes, TcKind, TypeCode, ValueModifier};
 use crate::{DecodeError, DecodeErrorKind};
 
-/// The maximum number of types in a chain of bases, and of repository ids in the header of a value.
+/// The maximum number of types in a chain of bases, including the derived type.
 const MAX_BASES: usize = 64;
 
 /// The name of the pseudo-member that holds the state of a custom value as bytes.
@@ -42,8 +42,9 @@ pub(crate) struct ClassChoice {
 
 #[derive(Default)]
 pub(crate) struct Classes {
-    /// The class of each type, by the address of its nodes, which are kept for that, and its index in them.
-    by_place: HashMap<(usize, Index), (Nodes, Arc<Class>)>,
+    /// The class of each type, by the address of its nodes and its index in them. The nodes are kept, so that
+    /// no others can get the same address.
+    by_type: HashMap<(usize, Index), (Nodes, Arc<Class>)>,
     /// The indices of the concrete types among some nodes, sorted by id. The key is the address of the nodes.
     by_id: HashMap<usize, (Nodes, Box<[Index]>)>,
     /// The types that the program or its context knows, by id.
@@ -51,22 +52,22 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
-    /// Selects the class of a value where the type `place` is expected. `ids` are the repository ids in its
-    /// header. Without them, the value has the type `implied_id`, or `place` if that is `None`.
+    /// Selects the class of a value with the declared type `declared`. `ids` are the repository ids in its
+    /// header. Without them, the value has the type `implied_id`, or `declared` if that is `None`.
     pub(crate) fn choose(
         &mut self,
         d: &mut Decoder<'_>,
-        (nodes, place): (&Nodes, Index),
+        (nodes, declared): (&Nodes, Index),
         value: ValueHeader,
         ids: &[&str],
         implied_id: Option<&str>,
     ) -> Result<ClassChoice, DecodeError> {
         let unknown = DecodeError::new(DecodeErrorKind::NoValueFactory, value.at);
-        let place_id = formal_id(nodes, place);
+        let expected_id = declared_id(nodes, declared);
         let ids = if ids.is_empty() { implied_id.as_slice() } else { ids };
         if ids.is_empty() {
-            place_id.ok_or(unknown)?;
-            let class = self.charged_class(d, nodes, place)?;
+            expected_id.ok_or(unknown)?;
+            let class = self.charged_class(d, nodes, declared)?;
             return Ok(ClassChoice { class, is_exact: true, is_truncated: false });
         }
         for (index, id) in ids.iter().enumerate() {
@@ -74,14 +75,14 @@ impl Classes {
             if is_truncated && !value.is_chunked {
                 break;
             }
-            if place_id == Some(id) {
-                let class = self.charged_class(d, nodes, place)?;
+            if expected_id == Some(id) {
+                let class = self.charged_class(d, nodes, declared)?;
                 return Ok(ClassChoice { class, is_exact: true, is_truncated });
             }
             let found = self.type_with_id(&|id| untyped::value_type(d, id), nodes, id);
             let Some(TypeCode { nodes: found, root }) = found else { continue };
             let class = self.charged_class(d, &found, root)?;
-            if class.is_a(place_id) {
+            if class.is_a(expected_id) {
                 return Ok(ClassChoice { class, is_exact: false, is_truncated });
             }
         }
@@ -121,7 +122,7 @@ impl Classes {
         index: Index,
     ) -> Result<Arc<Class>, DecodeErrorKind> {
         let key = (nodes.address(), index);
-        if let Some((_, class)) = self.by_place.get(&key) {
+        if let Some((_, class)) = self.by_type.get(&key) {
             return Ok(Arc::clone(class));
         }
         let class = match known_bases(known, nodes, index) {
@@ -129,7 +130,7 @@ impl Classes {
             None => Class::new(nodes, index)?,
         };
         let class = Arc::new(class);
-        self.by_place.insert(key, (nodes.clone(), Arc::clone(&class)));
+        self.by_type.insert(key, (nodes.clone(), Arc::clone(&class)));
         Ok(class)
     }
 
@@ -140,10 +141,10 @@ impl Classes {
         nodes: &Nodes,
         index: Index,
     ) -> Result<Arc<Class>, DecodeError> {
-        let before = self.by_place.len();
+        let before = self.by_type.len();
         let class =
             self.class(&|id| untyped::value_type(d, id), nodes, index).map_err(|kind| d.error(kind))?;
-        if self.by_place.len() > before {
+        if self.by_type.len() > before {
             let ids: usize = class.ids.iter().map(|id| id.len() + 32).sum();
             d.charge(ids + class.members.len() * size_of::<Index>())?;
         }
@@ -288,7 +289,7 @@ pub(crate) fn concrete_id(node: &Node) -> Option<&str> {
     }
 }
 
-/// Returns the id of the type expected at a place, if it is concrete. Values may have a derived type.
-pub(crate) fn formal_id(nodes: &Nodes, place: Index) -> Option<&str> {
-    concrete_id(nodes.at(place))
+/// Returns the id of a declared type, if it is concrete. Values may have a derived type.
+pub(crate) fn declared_id(nodes: &Nodes, declared: Index) -> Option<&str> {
+    concrete_id(nodes.at(declared))
 }

@@ -80,7 +80,7 @@ pub(crate) fn read_custom_pieces<'a>(
             // Later indirections may refer to this value.
             DecodedValues::of(d).untyped.insert(at, UntypedValue { level: inner_level, implied_id: None });
             inner_level += 1;
-            Piece::Header { at, ids: untyped::names(d, ids).to_vec(), phase }
+            Piece::Header { at, ids: untyped::repository_ids(d, ids).to_vec(), phase }
         } else {
             return Err(read::malformed(at));
         };

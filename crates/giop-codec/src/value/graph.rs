@@ -16,7 +16,7 @@ use crate::{DecodeError, EncodeError};
 /// The state of a value of any type.
 pub(super) trait Node: Any + Send + Sync {
     fn factory(&self) -> &'static Factory;
-    fn parts(&self) -> u32;
+    fn part_count(&self) -> u32;
     fn encode_part(&self, part: u32, e: &mut Encoder, progress: &mut Progress) -> Result<Flow, EncodeError>;
     fn decode_part(
         &mut self,
@@ -33,7 +33,7 @@ impl<V: ValueType> Node for V {
         V::STATE_FACTORY
     }
 
-    fn parts(&self) -> u32 {
+    fn part_count(&self) -> u32 {
         V::PART_COUNT
     }
 

@@ -1,4 +1,4 @@
-//! [`ValuePart`] and [`AbstractForm`]: members of a state that are values, or may be.
+//! [`ValuePart`] and [`AbstractForm`]: members of a state whose types are value types or abstract interfaces.
 
 use super::read;
 use super::write;

@@ -13,7 +13,7 @@
 //! * A handle consists of a reference to a graph and the index of a node. A handle inside a graph to a node
 //!   of the same graph does not keep the graph alive. Therefore cycles do not leak, even if a peer sends
 //!   them. All other handles to complete graphs keep them alive, and so do clones of any handle.
-//! * A handle in a field may not keep its graph alive, but the result of [`Value::get`] does:
+//! * A handle in a field does not always keep its graph alive, but the result of [`Value::get`] does:
 //!   `node.get().next`.
 //! * The type of a handle is the IDL type that is declared where it is used. The type of the node may be
 //!   derived from it. [`Value::downcast`] tests for such a type; [`Value::upcast`] to a base always succeeds.
@@ -52,7 +52,7 @@ pub(crate) mod write;
 
 pub use boxes::{StringValue, WStringValue};
 pub(crate) use class::{
-    CUSTOM_STATE_MEMBER, Class, ClassChoice, Classes, MemberKind, concrete_id, formal_id, has_base_with_id,
+    CUSTOM_STATE_MEMBER, Class, ClassChoice, Classes, MemberKind, concrete_id, declared_id, has_base_with_id,
     member_kind,
 };
 pub use context::{DecodeContext, ValueTypes};
@@ -148,7 +148,8 @@ impl Typed for ValueBase {
     const DESC: &'static TypeDesc = TypeDesc::VALUE_BASE;
 }
 
-/// What a caller must do after a part of a state, or the state of a value in it, was written or read.
+/// How to continue after a call that wrote or read a part of a state. If the call ended with the header of a
+/// value, the caller first processes the state of that value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// Continue with the next part.

@@ -16,6 +16,7 @@ use crate::cdr::{Decoder, Nesting, ReadState, ReadTables, chunked};
 use crate::ior::MAX_REPOSITORY_ID_BYTES;
 use crate::{DecodeError, DecodeErrorKind};
 
+/// The maximum number of repository ids in the header of a value.
 const MAX_IDS: usize = 64;
 
 /// The values of a decoder's message, by position from the alignment origin. The vectors are sorted.
@@ -87,7 +88,7 @@ impl ReadTables for DecodedValues {
     }
 }
 
-/// Returns the item at a position, or after the padding there, to which indirections of Yoko may refer.
+/// Returns the item at a position. Indirections of Yoko may refer to padding: then it is the item after that.
 fn find_aligned<T>(table: &[(usize, T)], position: usize) -> Option<&T> {
     item_at(table, position).or_else(|| item_at(table, position.checked_next_multiple_of(4)?))
 }
@@ -407,13 +408,13 @@ fn read_states(d: &mut Decoder<'_>, first_frame: usize) -> Result<(), DecodeErro
         let Some(mut node) = decoded.node(frame.node).and_then(Option::take) else {
             return Err(d.error(DecodeErrorKind::Malformed));
         };
-        while frame.part != node.parts() {
+        while frame.part != node.part_count() {
             if let Flow::Next = node.decode_part(frame.part, d, &mut frame.progress)? {
                 (frame.part, frame.progress) = (frame.part + 1, Progress::default());
             }
             decoded = DecodedValues::of(d);
             if decoded.frames.len() > index + 1 {
-                // The part begins with a value, whose state follows immediately.
+                // The call ended with the header of a value, whose state follows immediately.
                 decoded.put_back(frame.node, node);
                 if let Some(place) = decoded.frames.get_mut(index) {
                     *place = frame;

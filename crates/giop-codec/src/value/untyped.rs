@@ -61,7 +61,7 @@ pub(crate) fn with_local_types<'a>(mut d: Decoder<'a>, local_types: Option<&Arc<
     d
 }
 
-pub(super) fn names<'d, 'a>(d: &'d mut Decoder<'a>, ids: Range<usize>) -> &'d [&'a str] {
+pub(super) fn repository_ids<'d, 'a>(d: &'d mut Decoder<'a>, ids: Range<usize>) -> &'d [&'a str] {
     read::value_state(d).repository_ids.get(ids).unwrap_or_default()
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn next_value<'a>(d: &mut Decoder<'a>) -> Result<NextValue<'a>, Decod
     Ok(match read::read_start(d)? {
         ValueStart::Null => NextValue::Null,
         ValueStart::Indirection(target) => NextValue::Indirection(target),
-        ValueStart::Header(header, ids) => NextValue::New(header, names(d, ids).to_vec()),
+        ValueStart::Header(header, ids) => NextValue::New(header, repository_ids(d, ids).to_vec()),
     })
 }
 
@@ -176,8 +176,8 @@ pub(crate) fn open_value(
     Ok((at, is_chunked))
 }
 
-/// Writes the end tags of the bases whose last member is the last of the first `members` members, if the
-/// encoder writes such tags. `ended` is the number of bases that have ended.
+/// Writes the end tags of the bases that end after the first `members` members, if the encoder writes such
+/// tags. `ended` is the number of bases that have ended.
 pub(crate) fn end_complete_bases(
     e: &mut Encoder,
     class: &Class,

@@ -268,7 +268,7 @@ fn put_states(e: &mut Encoder, first_frame: usize) -> Result<(), EncodeError> {
             end_base(e)?;
             continue;
         }
-        if part == node.parts() {
+        if part == node.part_count() {
             frames.pop();
             if writes_base_end_tags {
                 end_base(e)?;

@@ -58,7 +58,7 @@ pub(super) struct Copier<'a> {
     pub(super) e: &'a mut Encoder,
     /// The length of the encoder's data for which the decoder's memory limit has been reduced.
     charged_len: usize,
-    pub(super) anys: usize,
+    pub(super) nested_anys: usize,
     /// The error of the encoder. While it is set, a decode error that stands for it is propagated.
     encode_error: Option<EncodeError>,
     pub(super) findings: Findings,
@@ -75,7 +75,7 @@ impl<'a> Copier<'a> {
         Copier {
             e,
             charged_len,
-            anys: 0,
+            nested_anys: 0,
             encode_error: None,
             findings: Findings::default(),
             graph: GraphState::default(),
@@ -163,15 +163,15 @@ impl StepActions for Copier<'_> {
     }
 
     fn any(&mut self, d: &mut Decoder<'_>) -> CopyResult {
-        if self.anys >= MAX_NESTED_ANYS {
+        if self.nested_anys >= MAX_NESTED_ANYS {
             return Err(d.error(DecodeErrorKind::DepthLimit));
         }
         let code = TypeCode::decode(d)?;
         code.nodes.compile_for(d)?;
         self.put(d, |e| code.encode(e))?;
-        self.anys += 1;
+        self.nested_anys += 1;
         d.nested(|d| self.any_value(d, &code))?;
-        self.anys -= 1;
+        self.nested_anys -= 1;
         Ok(())
     }
 

@@ -66,10 +66,10 @@ impl Copier<'_> {
         ids: &[&str],
         implied_id: Option<&Arc<str>>,
     ) -> CopyResult {
-        let is_same_stream = self.e.order() == d.order()
+        let has_same_properties = self.e.order() == d.order()
             && self.e.version() == d.version()
             && self.e.code_sets() == d.code_sets();
-        if !is_same_stream && !self.is_output_discarded() {
+        if !has_same_properties && !self.is_output_discarded() {
             return self.put(d, |_| Err(EncodeErrorKind::CustomState.into()));
         }
         // The copy has the type that the header names, even if the program knows only a base of that type.
@@ -115,7 +115,7 @@ impl Copier<'_> {
     }
 
     /// Returns the data of a chunk that begins at `at`, with its indirections adjusted to the target. A word
-    /// counts as an indirection's offset only if it follows that tag and points exactly to a value.
+    /// counts as an offset only if it follows the tag of an indirection and points exactly to a value.
     fn with_indirections<'o>(
         &self,
         d: &Decoder<'_>,

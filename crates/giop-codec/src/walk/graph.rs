@@ -14,7 +14,7 @@ use crate::cdr::Decoder;
 use crate::program::Index;
 use crate::typecode::{Nodes, TcKind};
 use crate::value::{
-    Class, ClassChoice, Classes, MemberKind, NextValue, ValueHeader, formal_id, member_kind, untyped, write,
+    Class, ClassChoice, Classes, MemberKind, NextValue, ValueHeader, declared_id, member_kind, untyped, write,
 };
 use crate::{DecodeError, DecodeErrorKind};
 
@@ -76,9 +76,9 @@ pub(super) struct GraphState {
 
 impl Copier<'_> {
     /// Copies a part of this value type, value box or abstract interface, with all that it refers to.
-    pub(super) fn copy_graph(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> CopyResult {
+    pub(super) fn copy_graph(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, declared: Index) -> CopyResult {
         let first_frame = self.graph.frames.len();
-        self.begin_part(d, nodes, place)?;
+        self.begin_part(d, nodes, declared)?;
         if self.graph.frames.len() > first_frame {
             d.nested(|d| self.copy_states(d, first_frame))
         } else {
@@ -87,8 +87,8 @@ impl Copier<'_> {
     }
 
     /// Copies null, an object reference, an indirection, or the header of a value, which becomes a frame.
-    fn begin_part(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> CopyResult {
-        if nodes.at(place).kind() == TcKind::AbstractInterface {
+    fn begin_part(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, declared: Index) -> CopyResult {
+        if nodes.at(declared).kind() == TcKind::AbstractInterface {
             let is_reference = d.read_bool()?;
             self.e.put_bool(is_reference);
             if is_reference {
@@ -102,7 +102,7 @@ impl Copier<'_> {
                 Ok(())
             }
             NextValue::Indirection(target) => match self.graph.copied.get(target) {
-                Some(value) if !value.is_a(formal_id(nodes, place)) => {
+                Some(value) if !value.is_a(declared_id(nodes, declared)) => {
                     Err(DecodeError::new(DecodeErrorKind::Malformed, d.position() - 8))
                 }
                 Some(value) => {
@@ -117,13 +117,13 @@ impl Copier<'_> {
                 None => untyped::read_again(d, target, &mut |d, implied_id| match untyped::next_value(d)? {
                     NextValue::New(value, ids) => {
                         let first_frame = self.graph.frames.len();
-                        self.begin_value(d, nodes, place, value, &ids, implied_id)?;
+                        self.begin_value(d, nodes, declared, value, &ids, implied_id)?;
                         self.copy_states(d, first_frame)
                     }
                     NextValue::Null | NextValue::Indirection(_) => Err(d.error(DecodeErrorKind::Malformed)),
                 }),
             },
-            NextValue::New(value, ids) => self.begin_value(d, nodes, place, value, &ids, None),
+            NextValue::New(value, ids) => self.begin_value(d, nodes, declared, value, &ids, None),
         }
     }
 
@@ -131,18 +131,19 @@ impl Copier<'_> {
         &mut self,
         d: &mut Decoder<'_>,
         nodes: &Nodes,
-        place: Index,
+        declared: Index,
         value: ValueHeader,
         ids: &[&str],
         implied_id: Option<&Arc<str>>,
     ) -> CopyResult {
         if let Some(part) = self.graph.copied.get(value.at) {
-            // The value is a part of another value outside of this any, and was copied before that.
+            // The value is a part of another value outside of this any, and has already been copied.
             let position = part.new_position;
             self.put(d, |e| write::put_indirection(e, position))?;
-            return skip_known_state(d, (nodes, place), value, ids, implied_id, self.anys);
+            return skip_known_state(d, (nodes, declared), value, ids, implied_id, self.nested_anys);
         }
-        let chosen = self.graph.classes.choose(d, (nodes, place), value, ids, implied_id.map(|id| &**id))?;
+        let chosen =
+            self.graph.classes.choose(d, (nodes, declared), value, ids, implied_id.map(|id| &**id))?;
         let ClassChoice { class, is_exact, is_truncated } = chosen;
         let is_exact = is_exact && !self.graph.writes_all_ids;
         if class.is_custom {
@@ -221,18 +222,18 @@ impl Copier<'_> {
     }
 }
 
-/// Skips the state of a value that was copied before, after its header. `anys` counts the enclosing anys.
+/// Skips the state of a value that was copied before. The decoder is after the header of the value.
 pub(crate) fn skip_known_state(
     d: &mut Decoder<'_>,
-    (nodes, place): (&Nodes, Index),
+    (nodes, declared): (&Nodes, Index),
     value: ValueHeader,
     ids: &[&str],
     implied_id: Option<&Arc<str>>,
-    anys: usize,
+    nested_anys: usize,
 ) -> CopyResult {
     let mut unused = canonical_encoder();
     let mut skipper = Copier::new(&mut unused);
-    (skipper.anys, skipper.graph.discards_result) = (anys, true);
-    skipper.begin_value(d, nodes, place, value, ids, implied_id)?;
+    (skipper.nested_anys, skipper.graph.discards_result) = (nested_anys, true);
+    skipper.begin_value(d, nodes, declared, value, ids, implied_id)?;
     d.nested(|d| skipper.copy_states(d, 0))
 }

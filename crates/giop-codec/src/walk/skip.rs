@@ -65,7 +65,7 @@ pub(crate) fn skip_in_any(code: &TypeCode, d: &mut Decoder<'_>) -> StepResult<Op
     }
     let found = Contents { align: possible.align, ..Contents::default() };
     let mut skipper =
-        Skipper { checks_content: false, is_in_any: true, stops_at_value_types: true, anys: 0, found };
+        Skipper { checks_content: false, is_in_any: true, stops_at_value_types: true, nested_anys: 0, found };
     match skipper.any_value(d, code) {
         _ if skipper.found.has_value_types => Ok(None),
         result => result.map(|()| Some(skipper.found)),
@@ -81,7 +81,7 @@ pub(crate) fn skip_value(code: &TypeCode, d: &mut Decoder<'_>, checks_content: b
     }
     let found = Contents { align: possible.align, ..Contents::default() };
     let mut skipper =
-        Skipper { checks_content, is_in_any: false, stops_at_value_types: false, anys: 0, found };
+        Skipper { checks_content, is_in_any: false, stops_at_value_types: false, nested_anys: 0, found };
     skipper.value(d, code)?;
     Ok(skipper.found)
 }
@@ -111,7 +111,7 @@ struct Skipper {
     is_in_any: bool,
     /// Whether a value type in an any ends the traversal with an error.
     stops_at_value_types: bool,
-    anys: usize,
+    nested_anys: usize,
     found: Contents,
 }
 
@@ -195,7 +195,7 @@ impl StepActions for Skipper {
 
     fn any(&mut self, d: &mut Decoder<'_>) -> StepResult {
         self.found.has_anys = true;
-        if self.anys >= MAX_NESTED_ANYS {
+        if self.nested_anys >= MAX_NESTED_ANYS {
             return Err(d.error(DecodeErrorKind::DepthLimit));
         }
         let code = TypeCode::decode(d)?;
@@ -209,9 +209,9 @@ impl StepActions for Skipper {
             return d.nested(|d| skip_by_copying(&code, d));
         }
         let was_in_any = std::mem::replace(&mut self.is_in_any, true);
-        self.anys += 1;
+        self.nested_anys += 1;
         d.nested(|d| self.any_value(d, &code))?;
-        self.anys -= 1;
+        self.nested_anys -= 1;
         self.is_in_any = was_in_any;
         Ok(())
     }

@@ -4,7 +4,8 @@
 //! buffer pool. If they exceed it, connections with large queues are not read until their peers accept data.
 //! Therefore a peer that does not read affects no connections with small queues.
 //!
-//! Only answers count. If requests did, two busy peers could both stop reading and deadlock.
+//! Only its own queued answers can stop the reading of a connection. If its queued requests could do so, two
+//! busy peers could both stop reading and deadlock.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -76,7 +77,7 @@ impl Drop for PoolShare {
 }
 
 impl Connection {
-    /// Called when requests must wait because of queued data. Counts this once until more is received.
+    /// Called when requests must wait for queued data or memory. Counts only the first wait after a message.
     #[cold]
     pub fn count_backlog_wait(&mut self) {
         self.clock.stop_message_timeout();
@@ -90,8 +91,8 @@ impl Connection {
         }
     }
 
-    /// Must be called when the driver does not read the connection for other reasons. Stops the timeout of
-    /// the incomplete message, because the peer is not responsible for the delay.
+    /// Must be called when the driver does not read although [`wants_read`](Self::wants_read) is true. Stops
+    /// the timeout of the incomplete message, because the peer is not responsible for the delay.
     #[cold]
     pub fn hold_reading(&mut self) {
         self.clock.stop_message_timeout();
@@ -155,8 +156,8 @@ impl Output {
     }
 
     /// Returns whether the large reply queues of all connections together exceed half of the pool's cap.
-    pub fn is_crowded(&self) -> bool {
-        self.pool_share.pool.is_crowded()
+    pub fn is_pool_half_full_of_replies(&self) -> bool {
+        self.pool_share.pool.is_half_full_of_replies()
     }
 
     /// Returns the number of queued bytes of answers, but at most `bytes`.

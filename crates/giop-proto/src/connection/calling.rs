@@ -127,7 +127,7 @@ impl Connection {
         }
     }
 
-    /// Counts a call that timed out although at least a part of its request was sent. Too many such calls,
+    /// Counts a call that timed out, and whose request was queued and not removed again. Too many such calls,
     /// without any byte from the peer between them, close the connection.
     fn count_unanswered(&mut self, now: Instant) {
         let (before, bytes_in) = (self.unanswered, self.output.stats.bytes_in);

@@ -1,4 +1,4 @@
-//! The end of a connection. An orderly end is announced by CloseConnection, after calls and requests.
+//! The end of a connection. CloseConnection announces an orderly end, when calls and requests have ended.
 
 use std::time::Instant;
 
@@ -51,7 +51,7 @@ impl Lifecycle {
         self.hands_out_requests() && self.read_end.is_none() && self.write_end.is_none()
     }
 
-    /// Returns whether requests are handed out, even if the stream of the peer has ended after them.
+    /// Returns whether received requests are handed out, also after the end of the peer's stream.
     #[inline]
     pub(super) fn hands_out_requests(&self) -> bool {
         matches!(self.phase, Phase::Open)
@@ -189,7 +189,7 @@ impl Connection {
         self.notices.push_back(Notice::Closed);
     }
 
-    /// Queues the last message, if any, and closes the connection when everything that can be written is.
+    /// Queues the last message, if any, and closes the connection when all queued data is written.
     pub(super) fn finish(&mut self, reason: CloseReason, last: Option<(MessageType, Version)>) {
         if self.lifecycle.write_end.is_some() || self.output.partial_request.is_some() {
             return self.abort(reason); // nothing can be sent at all, or in the middle of a request

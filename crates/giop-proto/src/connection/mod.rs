@@ -60,7 +60,7 @@ pub use unusual::GLASSFISH_FRAGMENT_SIZE;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Config {
-    /// The side that opened the connection.
+    /// The role of this side. The client is the side that opened the connection.
     pub role: Role,
     /// The limits imposed on the peer.
     pub limits: Arc<Limits>,

@@ -46,8 +46,8 @@ impl Connection {
         self.input.rx.take_read_buf()
     }
 
-    /// Processes bytes that were received before the first read into a lent buffer. Returns `false` if they
-    /// do not fit into a buffer; the connection must then be closed. All events must have been polled.
+    /// Processes bytes that were received while no buffer was lent. Returns `false` if they do not fit into
+    /// a buffer; the connection must then be closed. All events must have been polled.
     #[must_use]
     pub fn handle_early_bytes(&mut self, bytes: &[u8], now: Instant) -> bool {
         let mut buf = self.take_read_buf();
@@ -135,11 +135,11 @@ impl Connection {
     pub(super) fn is_held(&self) -> bool {
         // The rest of the payload of a request that is being served may follow other requests.
         let is_streaming = self.input.rx.stream.is_active() && !self.input.rx.stream.awaits_reader();
-        self.is_over_budget() && !self.requests.refuses_excess && self.calls.pending() == 0 && !is_streaming
+        self.is_at_limit() && !self.requests.refuses_excess && self.calls.pending() == 0 && !is_streaming
     }
 
     #[inline]
-    pub(super) fn is_over_budget(&self) -> bool {
+    pub(super) fn is_at_limit(&self) -> bool {
         self.serving.len() >= self.requests.granted || self.output.is_backed_up()
     }
 
@@ -152,7 +152,7 @@ impl Connection {
     #[inline]
     pub(super) fn poll_message(&mut self) -> Option<Event> {
         while self.lifecycle.processes_messages() {
-            if self.is_over_budget() {
+            if self.is_at_limit() {
                 let in_flight = self.serving.len();
                 if let Some(limit) = self.requests.grow(in_flight, &self.limits, &self.output) {
                     self.count_limit_wait(limit);
@@ -317,8 +317,8 @@ impl Connection {
                     }
                     head.has_new_listen_points = has_new_listen_points;
                     head.asks_for_reference = asks_for_reference;
-                    if let Some(head) = self.input.rx.first_blocks(&header, &message) {
-                        self.input.rx.expect_blocks(head);
+                    if let Some(head_len) = self.input.rx.first_block_head_len(&header, &message) {
+                        self.input.rx.expect_blocks(head_len);
                     }
                     if asks_for_reference {
                         // It is not remembered, so that the context in the next request is processed too.
@@ -366,9 +366,9 @@ impl Connection {
         };
         let Self { calls, input: Input { rx, .. }, .. } = self;
         if head.has_contexts
-            && let Some(head) = rx.first_blocks(&header, message_bytes(joined.as_ref(), rx))
+            && let Some(head_len) = rx.first_block_head_len(&header, message_bytes(joined.as_ref(), rx))
         {
-            rx.expect_blocks(head);
+            rx.expect_blocks(head_len);
         }
         let is_at_front = joined.is_none();
         let answered = calls.answer(head.id, header.kind == MessageType::LocateReply, || {

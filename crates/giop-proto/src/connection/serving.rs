@@ -94,7 +94,7 @@ impl ServedRequest<'_> {
             let loan = self.connection.stream(self.token).abandon();
             debug_assert!(loan.is_none(), "nothing is lent before the stream is opened");
         }
-        self.connection.clock.is_active_outdated = true;
+        self.connection.clock.is_last_active_outdated = true;
         if self.connection.requests.share.has_surplus(self.connection.serving.len()) {
             self.connection.requests.give_back(self.connection.serving.len(), &self.connection.limits);
         }

@@ -99,7 +99,7 @@ impl Input {
 
     /// Returns whether the lent memory is in use by the reader of the socket.
     #[inline]
-    pub fn is_loan_being_read(&self) -> bool {
+    pub fn is_loan_in_use(&self) -> bool {
         self.rx.stream.is_lent()
     }
 

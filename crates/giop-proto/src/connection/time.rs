@@ -20,7 +20,7 @@ pub(super) struct Clock {
     pub(super) now: Instant,
     last_active: Instant,
     /// True if there was activity after `last_active` at an unknown time.
-    pub(super) is_active_outdated: bool,
+    pub(super) is_last_active_outdated: bool,
     idle_timeout: Duration,
     pub(super) first_header_deadline: Option<Instant>,
     /// The number of messages before the incomplete message, and the time at which it began.
@@ -38,7 +38,7 @@ impl Clock {
         Self {
             now,
             last_active: now,
-            is_active_outdated: false,
+            is_last_active_outdated: false,
             idle_timeout: limits.idle_timeout(role),
             first_header_deadline: (role == Role::Server).then(|| later(now, limits.first_header_timeout)),
             incomplete_message: None,
@@ -52,7 +52,7 @@ impl Clock {
     pub(super) fn record_transfer(&mut self, now: Instant) {
         self.now = now;
         self.last_active = now;
-        self.is_active_outdated = false;
+        self.is_last_active_outdated = false;
     }
 
     /// Called when `count` messages are processed. `has_incomplete`: another one has started.
@@ -68,7 +68,7 @@ impl Clock {
             }
             _ => {
                 self.incomplete_message = Some((count, self.now));
-                self.is_message_estimated = self.is_active_outdated;
+                self.is_message_estimated = self.is_last_active_outdated;
             }
         }
     }
@@ -83,10 +83,10 @@ impl Clock {
     #[inline]
     pub(super) fn stop_message_timeout(&mut self) {
         (self.incomplete_message, self.paused_since) = (None, None);
-        self.is_active_outdated = true;
+        self.is_last_active_outdated = true;
     }
 
-    /// Returns the time at which the connection is closed unless more of the incomplete messages is received.
+    /// Returns the time by which the incomplete messages must be received. Each fragment may extend it.
     fn message_deadline(&self, input: &Input, limits: &Limits) -> Option<Instant> {
         let incomplete_message = self.incomplete_message.filter(|_| self.paused_since.is_none());
         let whole =
@@ -211,13 +211,13 @@ impl Connection {
 
     /// Returns whether nothing was received or sent for a second, so that idle memory should be freed.
     pub fn is_quiet(&self) -> bool {
-        !self.clock.is_active_outdated && self.clock.last_active + KEEP_MEMORY <= self.clock.now
+        !self.clock.is_last_active_outdated && self.clock.last_active + KEEP_MEMORY <= self.clock.now
     }
 
     /// Performs the actions that are due at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.clock.now = now;
-        if std::mem::take(&mut self.clock.is_active_outdated) {
+        if std::mem::take(&mut self.clock.is_last_active_outdated) {
             self.clock.last_active = now;
         }
         let timer = &mut self.output.timer;

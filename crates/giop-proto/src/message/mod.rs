@@ -91,7 +91,8 @@ impl Body {
     }
 
     /// Decodes the body by `f`. If sequences of structs can become views of the message, their first elements
-    /// are rewritten (see [`Rewrites`]), and `f` runs again. If other views exist, they are copied.
+    /// are rewritten (see [`Rewrites`]), and `f` runs again. If the message has other views, nothing is
+    /// rewritten, and the sequences are copied.
     fn decode<R>(
         &mut self,
         pool: &BufferPool,

@@ -87,8 +87,8 @@ impl Reply {
     }
 
     /// Returns the status of the reply, which determines the kind of its body. For a LocateReply, it is the
-    /// corresponding status, which is [`NoException`](ReplyStatus::NoException) for `UNKNOWN_OBJECT` and
-    /// `OBJECT_HERE`. Then check [`locate_status`](Self::locate_status) first.
+    /// corresponding status, which is [`NoException`](ReplyStatus::NoException) for both `UNKNOWN_OBJECT` and
+    /// `OBJECT_HERE`. [`locate_status`](Self::locate_status) distinguishes them.
     #[inline]
     pub fn status(&self) -> ReplyStatus {
         match self.answer {
@@ -160,7 +160,7 @@ impl Reply {
     /// Returns the offsets of the later fragments of a GIOP 1.1 message, if they affect decoding.
     ///
     /// A sender may align the values in each fragment separately, as omniORB does, or in the whole message.
-    /// [`body`](Self::body) reads them like omniORB. Other ORBs send no fragments in which these differ.
+    /// [`body`](Self::body) reads them like omniORB. No other ORB sends such fragments.
     pub fn fragment_offsets(&self) -> &[u32] {
         self.body.fragment_offsets()
     }

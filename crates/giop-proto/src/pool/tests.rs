@@ -79,7 +79,7 @@ fn write_to_needs_the_only_view_of_a_buffer() {
         address.addr() - 10,
         "the buffer is pooled as before"
     );
-    assert!(others.iter().all(|other| other.iter().all(|octet| *octet == 0)));
+    assert!(others.iter().all(|other| other.iter().all(|byte| *byte == 0)));
     let mut own = Bytes::from(vec![1; 100]);
     assert!(pool.write_to(&mut own, |bytes| bytes.fill(2)) && own == vec![2; 100]);
     let mut foreign = Bytes::from_static(b"static");

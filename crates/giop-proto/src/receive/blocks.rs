@@ -255,7 +255,7 @@ impl Receiver {
             && header.version == Version::V1_2
             && !header.more_fragments
             && self.deposits_enabled;
-        if !may_have || (bytes.len() <= PIECE_HEADER_LEN && self.sizes.read_ahead == 0) {
+        if !may_have || (bytes.len() <= PIECE_HEADER_LEN && self.sizes.block_head_len == 0) {
             return BlockListSearch::NoList;
         }
         self.read_list(header, bytes)
@@ -264,7 +264,7 @@ impl Receiver {
     fn read_list(&self, header: &MessageHeader, bytes: &[u8]) -> BlockListSearch {
         match BlockList::read(header, bytes) {
             Ok(Some(list)) if list.body_at <= MAX_BLOCK_HEAD_BYTES => BlockListSearch::List(list),
-            Err(_) if self.sizes.read_ahead > 0 && bytes.len() < MAX_BLOCK_HEAD_BYTES => {
+            Err(_) if self.sizes.block_head_len > 0 && bytes.len() < MAX_BLOCK_HEAD_BYTES => {
                 BlockListSearch::Incomplete
             }
             Ok(_) | Err(_) => BlockListSearch::NoList,
@@ -274,8 +274,8 @@ impl Receiver {
     /// If a contiguous message has a list of blocks, and the peer has not sent one before, returns the number
     /// of bytes before the first block. Then call [`expect_blocks`](Self::expect_blocks).
     #[inline]
-    pub(crate) fn first_blocks(&self, header: &MessageHeader, bytes: &[u8]) -> Option<usize> {
-        if self.sizes.read_ahead > 0 || bytes.len() <= 2 * MIN_BLOCK_BYTES {
+    pub(crate) fn first_block_head_len(&self, header: &MessageHeader, bytes: &[u8]) -> Option<usize> {
+        if self.sizes.block_head_len > 0 || bytes.len() <= 2 * MIN_BLOCK_BYTES {
             return None;
         }
         match self.find_blocks(header, bytes.len(), bytes) {
@@ -287,7 +287,7 @@ impl Receiver {
     /// From now on, reads the start of large messages, about `head_len` bytes, separately.
     #[cold]
     pub(crate) fn expect_blocks(&mut self, head_len: usize) {
-        self.sizes.read_ahead = head_len;
+        self.sizes.block_head_len = head_len;
     }
 
     /// Starts a message in parts with the received `bytes`. Returns `false` if there is no memory at present.
@@ -318,7 +318,7 @@ impl Receiver {
     #[cold]
     pub(super) fn begin_forwarded(&mut self, header: MessageHeader, window_bytes: Bytes) -> bool {
         let mut message =
-            Box::new(MessageParts::with_window_bytes(header, window_bytes, self.sizes.read_ahead));
+            Box::new(MessageParts::with_window_bytes(header, window_bytes, self.sizes.block_head_len));
         let Some(part) = message.part() else { return false };
         let Some(opened) = message.open_part(part, 0, &mut self.memory) else { return false };
         (self.state, self.partial_message) =
@@ -371,7 +371,7 @@ impl Receiver {
 
     fn complete_message(&mut self, message: MessageParts, next: NextHeader) {
         let total = message.total();
-        self.sizes.read_ahead = message.head_len.min(WINDOW_SIZE);
+        self.sizes.block_head_len = message.head_len.min(WINDOW_SIZE);
         (self.sizes.expected, self.sizes.expected_total) = (total, 0);
         self.memory.record_size(total);
         let bytes = match message.window_bytes {

@@ -72,7 +72,7 @@ impl ReadBuf {
         [rest, next].map(IoSliceMut::new)
     }
 
-    /// Returns the total size of [`io_slices`](Self::io_slices) in bytes. After a shorter read, it is empty.
+    /// Returns the total size of [`io_slices`](Self::io_slices) in bytes. A shorter read empties the socket.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.0.end - self.0.filled + self.0.missing_next_len()

@@ -189,8 +189,8 @@ impl AlignedBuffer {
     pub const MAX_ALIGN: usize = 64 * 1024;
 
     /// Creates a buffer for `len` bytes that start at a multiple of `align`. `align` must be a power of two
-    /// up to [`MAX_ALIGN`](Self::MAX_ALIGN). `granted` is the result of `Input::granted`. Returns `None` if
-    /// the pool has no memory at present.
+    /// up to [`MAX_ALIGN`](Self::MAX_ALIGN). `granted` is the result of `Input::largest_received_bytes`.
+    /// Returns `None` if the pool has no memory at present.
     #[must_use]
     pub fn take(pool: &Arc<BufferPool>, len: usize, align: usize, granted: usize) -> Option<Self> {
         let size = len.checked_add(align.saturating_sub(BASE_ALIGN))?;

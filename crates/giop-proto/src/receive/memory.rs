@@ -249,7 +249,7 @@ impl Receiver {
             }
             0 => (WINDOW_SIZE, WINDOW_SIZE),
             // The peer sends lists of blocks: read only up to the first block, which gets its own buffer.
-            _ if self.sizes.read_ahead > 0 => (self.sizes.read_ahead.max(min_size), WINDOW_SIZE),
+            _ if self.sizes.block_head_len > 0 => (self.sizes.block_head_len.max(min_size), WINDOW_SIZE),
             piece if self.sizes.expected_total > 0 => {
                 ((piece + PIECE_HEADER_LEN).max(min_size), self.sizes.expected_total.max(piece))
             }

@@ -248,7 +248,7 @@ impl Receiver {
         } else if buf.end == 0 {
             self.read_header(buf, n);
         } else if filled == 0 {
-            if self.sizes.read_ahead > 0 && buf.end < buf.buffer.capacity() {
+            if self.sizes.block_head_len > 0 && buf.end < buf.buffer.capacity() {
                 self.sizes.expected = buf.end; // nothing was read: still expect the next message
             }
             self.keep_or_return_window(buf);

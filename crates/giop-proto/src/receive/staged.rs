@@ -1,5 +1,5 @@
 //! The classical implementation, for comparison with direct reads: everything is read into the window, and
-//! each message is copied out of it. It is used if `Config::deposit` is false.
+//! each message is copied out of it. It is used if `Config::deposits_enabled` is false.
 
 use bytes::Bytes;
 

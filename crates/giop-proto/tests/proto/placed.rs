@@ -345,7 +345,7 @@ fn what_is_lent_comes_back_whatever_becomes_of_the_connection() {
     buf.io_slices()[0][..5].fill(1);
     pair.server.conn.abort(CloseReason::Local);
     assert!(matches!(pair.server.conn.input_mut().take_loan(), LoanReturn::Pending));
-    assert!(pair.server.conn.input().is_loan_being_read());
+    assert!(pair.server.conn.input().is_loan_in_use());
     assert!(pair.server.conn.input_mut().take_orphaned_loans().is_empty());
     pair.server.conn.handle_read(buf, 5, pair.now);
     assert_eq!(filled(pair.server.conn.input_mut().take_loan()), 5);

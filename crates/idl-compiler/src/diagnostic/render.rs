@@ -47,7 +47,7 @@ impl Diagnostics {
             };
             let visible_range = |label: &Label| {
                 let range = label.span.range();
-                file.visible(range.start)..file.visible(range.end)
+                file.visible_offset(range.start)..file.visible_offset(range.end)
             };
             let window = Window::around(&file.text, labels.iter().map(|(_, label)| visible_range(label)));
             let (name, line) =
@@ -159,7 +159,7 @@ impl<'a> Window<'a> {
     /// Returns the name of the file, and the number of the window's first line. The number is counted back
     /// from the line of `offset`, because a `#line` in the window may change the numbers.
     fn line(&self, file: &'a File, offset: usize) -> (&'a str, usize) {
-        let (name, line) = file.line(offset);
+        let (name, line) = file.name_and_line(offset);
         let before = file.text.as_bytes().get(self.start..offset).unwrap_or(&[]);
         let lines = before.iter().filter(|byte| **byte == b'\n').count();
         (name, line.saturating_sub(lines))

@@ -9,7 +9,7 @@ use quote::{format_ident, quote};
 
 use super::cx::Cx;
 use super::docs::doc_after;
-use super::forms::Side;
+use super::forms::EmittedFn;
 use super::method::Method;
 use super::{client, reference, servant, value_ops};
 use crate::model::{Def, DefId};
@@ -191,7 +191,7 @@ pub(super) fn hidden_abstract_module(cx: &Cx<'_>, depth: usize, def: &Def) -> To
     let methods = &cx.methods[&def.id];
     let calls = methods.iter().enumerate().map(|(n, method)| client::call_function(cx, depth, n, method));
     let interface = client::interface_static(cx, def);
-    let either = methods.iter().map(|method| either_function(cx, depth, def, method));
+    let abstract_calls = methods.iter().map(|method| abstract_call_function(cx, depth, def, method));
     let local_trait = servant::local_trait(cx, depth, def);
     let probe = value_ops::probe(cx, def.id);
     let bases = cx.model.all_bases(def.id);
@@ -201,7 +201,7 @@ pub(super) fn hidden_abstract_module(cx: &Cx<'_>, depth: usize, def: &Def) -> To
         pub mod #name {
             #interface
             #(#calls)*
-            #(#either)*
+            #(#abstract_calls)*
 
             #local_trait
 
@@ -224,10 +224,10 @@ pub(super) fn hidden_abstract_module(cx: &Cx<'_>, depth: usize, def: &Def) -> To
 }
 
 /// Emits the function that a handle's method calls. The function calls the object or value in the handle.
-fn either_function(cx: &Cx<'_>, depth: usize, def: &Def, method: &Method) -> TokenStream {
+fn abstract_call_function(cx: &Cx<'_>, depth: usize, def: &Def, method: &Method) -> TokenStream {
     let rt = &cx.runtime_path;
-    let (function, call) = (method.either_name(), method.call_name());
-    let parameters = cx.parameters(depth, method, Side::Call);
+    let (function, call) = (method.abstract_call_name(), method.call_name());
+    let parameters = cx.parameters(depth, method, EmittedFn::CallFunction);
     let output = cx.output(depth, method);
     let sent = method.arguments();
     let checks = client::bound_checks(cx, method);

@@ -7,7 +7,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::cx::Cx;
-use super::forms::{Form, Side};
+use super::forms::{EmittedFn, Form};
 use super::ident::RustName;
 use super::method::{Method, Parameter};
 use crate::model::{Def, DefId, Flavour};
@@ -71,8 +71,8 @@ fn handler_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
 fn replies<'c>(cx: &'c Cx<'_>, id: DefId) -> Vec<(&'c Method, RustName, RustName)> {
     let lineage = cx.model.lineage(id);
     let all = || lineage.iter().flat_map(|owner| &cx.methods[owner]).filter(|method| !method.oneway);
-    // A handler's method for replies to an operation always has the name of the operation. The names of the
-    // methods for attributes and exceptions are changed if they clash.
+    // A handler's method for replies to an operation or setter always has the name of the method that sends
+    // the request. The names of the methods for getters and exceptions are changed if they clash.
     let is_get = |method: &Method| method.wire_name.starts_with("_get_");
     let mut taken: HashSet<String> =
         all().filter(|method| !is_get(method)).map(|method| method.name.as_str().to_owned()).collect();
@@ -105,7 +105,7 @@ fn senders(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStre
             let name = RustName::verbatim(&unused_name(&mut taken, "sendc_", &stem, "")).at(method.span);
             let arguments = method.arguments();
             let handler_param = RustName::verbatim("handler").until_free(|name| arguments.contains(name));
-            let parameters = cx.parameters(depth, method, Side::Client);
+            let parameters = cx.parameters(depth, method, EmittedFn::ClientMethod);
             let wide = cx.wide_lifetime(method);
             let (owned, sent): (Vec<_>, Vec<_>) =
                 method.sent().map(|param| owned_argument(cx, param)).unzip();

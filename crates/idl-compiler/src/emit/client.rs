@@ -6,7 +6,7 @@ use quote::{quote, quote_spanned};
 use super::cx::Cx;
 use super::docs::doc_after;
 use super::errors;
-use super::forms::Side;
+use super::forms::EmittedFn;
 use super::method::Method;
 use crate::model::{Def, DefId};
 
@@ -14,7 +14,7 @@ pub(super) fn inherent_methods(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[
     let path = cx.paths.reference(depth, def.id);
     let methods = lineage.iter().flat_map(|owner| &cx.methods[owner]).map(|method| {
         let (docs, name) = (method.docs(), method.ident());
-        let parameters = cx.parameters(depth, method, Side::Client);
+        let parameters = cx.parameters(depth, method, EmittedFn::ClientMethod);
         let wide = cx.wide_generics(method);
         let output = cx.output(depth, method);
         let call = call(cx, depth, def, method);
@@ -36,7 +36,7 @@ pub(super) fn client_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream 
     let supers = super_traits(cx, def, |base| cx.paths.item(depth, base));
     let methods = cx.methods[&def.id].iter().map(|method| {
         let (docs, name) = (method.docs(), method.ident());
-        let parameters = cx.parameters(depth, method, Side::Client);
+        let parameters = cx.parameters(depth, method, EmittedFn::ClientMethod);
         let wide = cx.wide_generics(method);
         let future = cx.future(depth, method);
         // The whole signature has the span of the name, which rustc shows for missing and wrong methods.
@@ -56,7 +56,7 @@ pub(super) fn client_impls(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefI
         let item = cx.paths.item(depth, *owner);
         let methods = cx.methods[owner].iter().map(|method| {
             let name = &method.name;
-            let parameters = cx.parameters(depth, method, Side::Client);
+            let parameters = cx.parameters(depth, method, EmittedFn::ClientMethod);
             let wide = cx.wide_generics(method);
             let future = cx.future(depth, method);
             let call = call(cx, depth, def, method);
@@ -79,8 +79,8 @@ fn call(cx: &Cx<'_>, depth: usize, def: &Def, method: &Method) -> TokenStream {
     // The hidden module of a local interface has call functions for inherited operations too.
     let local = cx.model.is_local_interface(def.id);
     let hidden = cx.paths.hidden_path(depth, if local { def.id } else { method.owner });
-    let either = cx.model.is_abstract_interface(def.id);
-    let function = if either { method.either_name() } else { method.call_name() };
+    let is_abstract = cx.model.is_abstract_interface(def.id);
+    let function = if is_abstract { method.abstract_call_name() } else { method.call_name() };
     let arguments = method.sent().map(|param| {
         let name = &param.name;
         if param.is_stream || cx.mapping.is_converted_by_client(param.ty, param.is_inout()) {
@@ -92,7 +92,7 @@ fn call(cx: &Cx<'_>, depth: usize, def: &Def, method: &Method) -> TokenStream {
     let arguments = arguments.chain(method.context_name().map(|context| quote!(#context)));
     let target = match local {
         true => quote!(&*self.object),
-        false if either => quote!(&self.held),
+        false if is_abstract => quote!(&self.held),
         false => quote!(&self.object),
     };
     quote!(#hidden::#function(#target, #(#arguments),*))
@@ -102,7 +102,7 @@ fn call(cx: &Cx<'_>, depth: usize, def: &Def, method: &Method) -> TokenStream {
 pub(super) fn call_function(cx: &Cx<'_>, depth: usize, index: usize, method: &Method) -> TokenStream {
     let rt = &cx.runtime_path;
     let function = method.call_name();
-    let parameters = cx.parameters(depth, method, Side::Call);
+    let parameters = cx.parameters(depth, method, EmittedFn::CallFunction);
     let output = cx.output(depth, method);
     let wire = &method.wire_name;
     let kind = if method.oneway { quote!(oneway) } else { quote!(twoway) };
@@ -248,7 +248,7 @@ fn decode_results(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
 fn decode_raised(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
     let rt = &cx.runtime_path;
     if method.raises.is_empty() {
-        // No types are known for the arbitrary exceptions that a native type stands for.
+        // A native type in `raises` stands for arbitrary exceptions, whose types are not known.
         return quote!(|_, _| ::core::option::Option::None);
     }
     let error = cx.error_type(depth, method);

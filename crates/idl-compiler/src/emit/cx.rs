@@ -20,7 +20,7 @@ pub(super) struct Cx<'a> {
     pub(super) paths: Paths<'a>,
     pub(super) mapping: Mapping<'a>,
     /// The path of the module from which the emitted code takes the items of the runtime: `__private::v1` of
-    /// the runtime crate, or for a skeleton the crate itself.
+    /// the runtime crate or, for a skeleton, the crate itself.
     pub(super) runtime_path: TokenStream,
     /// The methods that each interface and value type itself declares.
     pub(super) methods: HashMap<DefId, Vec<Method>>,

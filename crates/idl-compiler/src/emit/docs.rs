@@ -59,8 +59,8 @@ pub(super) fn doc_after(first: &str, docs: &Docs) -> TokenStream {
     quote!(#[doc = #first] #gap #(#[doc = #lines])*)
 }
 
-/// Returns the lines of a comment, changed such that rustdoc treats none of them as Rust code to test. A code
-/// block without a language gets the language `text`, and the indentation outside of code blocks is limited.
+/// Returns the lines of a comment, changed such that rustdoc tests no code block without a language. Such a
+/// block gets the language `text`, and the indentation outside of code blocks is limited.
 fn comment_lines(docs: &Docs) -> Vec<String> {
     let mut fence: Option<&str> = None;
     let mut lines = Vec::with_capacity(docs.lines.len());

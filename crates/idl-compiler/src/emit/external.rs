@@ -23,7 +23,7 @@ pub(super) struct External {
     /// The Rust types that entries specify for native types, by definition.
     natives: HashMap<DefId, TokenStream>,
     /// Definitions of standard files for which there is no Rust code.
-    internal: HashSet<DefId>,
+    without_rust: HashSet<DefId>,
 }
 
 impl External {
@@ -52,7 +52,7 @@ impl External {
             let compiled = options.include_policy == IncludePolicy::Compile;
             emitted[def.id.index()] &= !included || compiled && locations[def.id.index()].is_none();
         }
-        let internal = standard::locate_standard(model, options, &mut locations, &mut emitted);
+        let without_rust = standard::locate_standard(model, options, &mut locations, &mut emitted);
         add_predeclared(model, &locations, &mut emitted);
         // An entry with the name of a native type specifies the type, not the location of its alias.
         let mut natives = HashMap::new();
@@ -66,7 +66,7 @@ impl External {
         for def in model.defs().iter().rev().filter(|def| model.is_module(def.id)) {
             emitted[def.id.index()] = model.children(def.id).iter().any(|child| emitted[child.index()]);
         }
-        External { locations, names, emitted, natives, internal }
+        External { locations, names, emitted, natives, without_rust }
     }
 
     pub(super) fn is_emitted(&self, id: DefId) -> bool {
@@ -93,13 +93,13 @@ impl External {
     pub(super) fn check(&self, model: &Model, problems: &mut Vec<Diagnostic>) {
         let mut reported = vec![false; model.defs().len()];
         for def in model.defs().iter().filter(|def| self.is_emitted(def.id)) {
-            for found in standard::used_internal(model, &self.internal, def.id) {
+            for found in standard::used_without_rust(model, &self.without_rust, def.id) {
                 if !std::mem::replace(&mut reported[found.index()], true) {
                     problems.push(standard::missing_rust_error(model, found, def.id));
                 }
             }
             let used = used_definitions(model, def.id).into_iter();
-            for used in used.filter(|used| !self.internal.contains(used)) {
+            for used in used.filter(|used| !self.without_rust.contains(used)) {
                 let is_native = matches!(model.def(used).kind, DefKind::Native);
                 let is_missing = match is_native {
                     true => !self.natives.contains_key(&used),

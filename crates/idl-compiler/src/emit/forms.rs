@@ -80,14 +80,15 @@ pub(super) struct Passing {
 
 /// The function for which a parameter is emitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum EmittedFn {
     /// A method of the reference. It takes everything that converts to the parameter's type.
-    Client,
+    ClientMethod,
     /// The call function, which the methods of the reference call.
-    Call,
-    Servant,
+    CallFunction,
+    /// A method of the servant trait.
+    ServantMethod,
     /// A method of the object-safe local trait. Its future is boxed, and all its borrows share a lifetime.
-    Local,
+    LocalMethod,
 }
 
 /// How the values of a type are marshalled, if not only by generated code.
@@ -127,6 +128,6 @@ impl MarshallingModes {
 }
 
 /// Returns whether the interpreter can marshal types of this kind.
-pub(super) fn is_type(kind: &DefKind) -> bool {
+pub(super) fn is_interpretable(kind: &DefKind) -> bool {
     matches!(kind, DefKind::Struct(_) | DefKind::Exception(_) | DefKind::Union(_) | DefKind::Enum(_))
 }

@@ -7,7 +7,7 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use super::cx::Cx;
-use super::forms::{ArrayForm, MarshallingModes, Mode, SeqForm, Traits, TypeUse, is_type};
+use super::forms::{ArrayForm, MarshallingModes, Mode, SeqForm, Traits, TypeUse, is_interpretable};
 use super::options::matches_name;
 use super::typed::label_bits;
 use crate::diagnostic::Diagnostic;
@@ -63,7 +63,10 @@ impl MarshallingModes {
             pending.extend(cx.model.parts(cx.model.ty(ty)));
             if let Type::Named(id) = cx.model.ty(ty) {
                 let def = cx.model.def(*id);
-                if is_type(&def.kind) && cx.paths.external.is_emitted(*id) && obstacle(cx, def).is_none() {
+                if is_interpretable(&def.kind)
+                    && cx.paths.external.is_emitted(*id)
+                    && obstacle(cx, def).is_none()
+                {
                     found.exposed.insert(*id);
                 }
             }
@@ -103,7 +106,7 @@ impl Cx<'_> {
                     || self.exposes_parts(TypeUse::of(*element, non_nil))
             }
             Type::Named(id) => match &self.model.def(*id).kind {
-                kind if is_type(kind) => self.marshalling.exposed.contains(id),
+                kind if is_interpretable(kind) => self.marshalling.exposed.contains(id),
                 DefKind::Bitset(_) | DefKind::Bitmask(_) | DefKind::Native => false,
                 _ => true,
             },
@@ -155,7 +158,7 @@ fn is_interpretive(cx: &Cx<'_>, def: &Def) -> bool {
 
 /// Returns the requested mode. Annotations have priority over options, `adaptive` over `interpretive`.
 fn requested_mode(cx: &Cx<'_>, def: &Def, problems: &mut Vec<Diagnostic>) -> Option<Mode> {
-    if !is_type(&def.kind) {
+    if !is_interpretable(&def.kind) {
         return None;
     }
     let scoped = cx.model.scoped_name(def.id);
@@ -351,8 +354,8 @@ fn union_parts(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> (TokenStre
     (quote!(match self { #(#writes)* }), read)
 }
 
-/// Returns expressions for the label of the discriminator `__zorb_l`, and for the discriminator that was
-/// read.
+/// Returns two expressions: the one converts the discriminator `__zorb_l` to a label, which is an `i64`. The
+/// other converts a label that was read to a discriminator.
 fn label_casts(cx: &Cx<'_>, depth: usize, ty: TypeId) -> (TokenStream, TokenStream) {
     let rt = &cx.runtime_path;
     let wide = quote!(::core::primitive::i64);
@@ -457,9 +460,9 @@ fn interpreted_cdr(
     })
 }
 
-/// Emits the function that the option `uses` requests.
+/// Emits the function that [`Options::use_counts_fn`](super::Options) requests.
 pub(super) fn use_counts_function(cx: &Cx<'_>) -> Option<TokenStream> {
-    let name = cx.options.uses.as_ref()?;
+    let name = cx.options.use_counts_fn.as_ref()?;
     let rt = &cx.runtime_path;
     let name = proc_macro2::Ident::new(name, proc_macro2::Span::call_site());
     let adaptive =

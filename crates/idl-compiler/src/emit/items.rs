@@ -8,7 +8,7 @@ use quote::{format_ident, quote};
 use super::cx::Cx;
 use super::docs::{doc, doc_after};
 use super::forms::TypeUse;
-use super::names::alias_of_interface;
+use super::names::aliased_interface;
 use super::{
     abstracts, ami, bits, client, described, enums, errors, interpreted, local, reference, servant, structs,
     typed, unions, value, value_ops,
@@ -34,7 +34,7 @@ impl Cx<'_> {
             DefKind::Typedef(_) => {
                 exported.extend([names.type_code.ident(), self.paths.alias_constant(id).ident()]);
                 exported.push(names.item.at(at));
-                if let Some(interface) = alias_of_interface(self.model, id) {
+                if let Some(interface) = aliased_interface(self.model, id) {
                     exported.extend([names.reference.at(at), names.servant.at(at)]);
                     let is_abstract = self.model.is_abstract_interface(interface);
                     exported.extend(is_abstract.then(|| names.operations_trait.at(at)));
@@ -86,7 +86,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Returns the documentation of an item: the comment in the IDL, or a default text.
+    /// Returns the documentation of an item: the comment in the IDL, or a default text. A module gets both.
     pub(super) fn item_docs(&self, def: &Def, kind: &str) -> TokenStream {
         let scoped = self.model.scoped_name(def.id);
         if let (DefKind::Module(_), true) = (&def.kind, !def.docs.is_empty()) {
@@ -102,7 +102,7 @@ pub(super) fn output(cx: &Cx<'_>) -> TokenStream {
     if roots.is_empty() {
         return TokenStream::new();
     }
-    if cx.options.uses.is_none()
+    if cx.options.use_counts_fn.is_none()
         && roots.iter().all(|root| cx.model.is_module(*root))
         && let Some(modules) = cx.paths.emit_direct(&roots, |root| items(cx, 0, &[root]))
     {
@@ -111,7 +111,7 @@ pub(super) fn output(cx: &Cx<'_>) -> TokenStream {
     let hidden = hidden_name(cx, &roots);
     let items = items(cx, 0, &roots);
     let uses = interpreted::use_counts_function(cx);
-    let used = uses.as_ref().and(cx.options.uses.as_ref()).map(|name| format_ident!("{name}"));
+    let used = uses.as_ref().and(cx.options.use_counts_fn.as_ref()).map(|name| format_ident!("{name}"));
     let names = roots.iter().flat_map(|id| cx.exported_names(*id));
     let (private, public): (Vec<Ident>, Vec<Ident>) =
         names.partition(|name| name.to_string().to_lowercase().starts_with("__zorb_"));
@@ -269,7 +269,7 @@ fn typedef(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let rt = &cx.runtime_path;
     let u: TypeUse = cx.mapping.alias(def.id);
     let docs = doc(&def.docs, &format!("IDL `{}`.", cx.model.describe(u.ty)));
-    if let Some(interface) = alias_of_interface(cx.model, def.id) {
+    if let Some(interface) = aliased_interface(cx.model, def.id) {
         let scope = cx.paths.scope_path(depth, interface);
         let of = &cx.paths.names[interface];
         let mut pairs = vec![

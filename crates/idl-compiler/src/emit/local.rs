@@ -9,7 +9,7 @@ use quote::{format_ident, quote};
 
 use super::cx::Cx;
 use super::docs::{doc, doc_after};
-use super::forms::Side;
+use super::forms::EmittedFn;
 use super::method::Method;
 use super::{client, reference, servant};
 use crate::model::{Def, DefId};
@@ -164,7 +164,7 @@ pub(super) fn hidden_local_module(cx: &Cx<'_>, depth: usize, def: &Def, lineage:
 /// Emits the function that a reference's method calls. It checks the arguments and calls the object.
 fn local_call(cx: &Cx<'_>, depth: usize, def: &Def, method: &Method) -> TokenStream {
     let function = method.call_name();
-    let parameters = cx.parameters(depth, method, Side::Call);
+    let parameters = cx.parameters(depth, method, EmittedFn::CallFunction);
     let output = cx.output(depth, method);
     let checks = client::bound_checks(cx, method);
     let named = client::named_properties(cx, method);

@@ -213,7 +213,7 @@ impl<'a> Mapping<'a> {
         self.model.is_plain(member) && self.is_fixed(member.ty)
     }
 
-    /// Returns whether the Rust type has a default value. Types with a reference that is never nil have none.
+    /// Returns whether the Rust type has a default: it has no native type and no reference that is never nil.
     pub(super) fn has_default(&self, u: TypeUse) -> bool {
         let (ty, non_nil) = self.strip(u);
         match self.model.ty(ty) {
@@ -270,7 +270,7 @@ impl<'a> Mapping<'a> {
         TypeUse { optional, ..self.use_of(member.ty, &member.annotations, &scoped) }
     }
 
-    /// Returns a bound as an integer: the bits of a floating-point number, or the digits of any other number.
+    /// Returns a bound as an integer: that of a floating-point type as its bits, of `fixed` as its digits.
     fn bound_as_integer(&self, ty: TypeId, value: &ConstValue) -> Option<i128> {
         match (value, self.model.stripped(ty)) {
             (ConstValue::Integer(value), _) => Some(*value),

@@ -77,7 +77,7 @@ impl Method {
     }
 
     /// Returns the name of the function that calls the object or value in a handle to an abstract interface.
-    pub(super) fn either_name(&self) -> RustName {
+    pub(super) fn abstract_call_name(&self) -> RustName {
         RustName::verbatim(&format!("either_{}", self.name))
     }
 

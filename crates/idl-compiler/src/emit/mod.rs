@@ -3,12 +3,12 @@
 //! The mapping of IDL to Rust is defined only here; `docs/IDL-MAPPING.md` describes it. The output consists
 //! of one hidden module and re-exports of the IDL's file-level declarations, so that it can be used in a
 //! module or in a function. If there are only modules that name nothing outside of themselves, they are not
-//! in a hidden module. Every path in the output is absolute or relative to its root. Every local name begins
-//! with `__zorb_`, as no IDL name can. No name of the prelude is used, so the IDL may call its types `Option`
-//! or `Result`.
+//! in a hidden module. Every path in the output is absolute or relative to its root. Every local name that
+//! could clash with a name of the IDL begins with `__zorb_`, as no IDL name can. No name of the prelude is
+//! used, so the IDL may call its types `Option` or `Result`.
 //!
 //! The modules `ident` and `names` determine the names of items, and `mapping`, `types`, `passing` and
-//! `typed` their types. `cx` has the data that all emitters share. Other modules emit one kind of item each.
+//! `typed` their types. `cx` has the data that all emitters share. Most other modules emit one kind of item.
 
 mod abstracts;
 mod ami;

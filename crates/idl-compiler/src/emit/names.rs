@@ -75,7 +75,7 @@ impl std::ops::Index<DefId> for Names {
 pub(super) const MAX_TUPLE_LEN: usize = 3;
 
 impl Names {
-    /// Determines all names. Clashes of chosen names are `problems`, and other changed names are `warnings`.
+    /// Determines all names. Reports clashes of chosen names in `problems`, and changed names in `warnings`.
     pub(super) fn new(
         model: &Model,
         options: &Options,
@@ -169,8 +169,8 @@ impl Namer<'_> {
                 self.name_factories(model.def(id), &mut taken);
             }
         }
-        let [_, written] = taken;
-        written
+        let [_, emitted] = taken;
+        emitted
     }
 
     fn name_factories(&mut self, def: &Def, taken: &mut UsedNames) {
@@ -219,7 +219,7 @@ impl Namer<'_> {
                 let function = format!("{}_type_code", RustName::convert(&stem, Case::Snake).as_str());
                 names.type_code = taken.derive_in(Namespace::Values, RustName::verbatim(&function));
                 // The items of an interface are re-exported under the names of its alias.
-                if let Some(interface) = alias_of_interface(self.model, def.id) {
+                if let Some(interface) = aliased_interface(self.model, def.id) {
                     taken.derive_interface(names, &stem, self.model.is_abstract_interface(interface));
                 }
             }
@@ -503,7 +503,7 @@ fn namespaces(def: &Def) -> &'static [Namespace] {
     }
 }
 
-pub(super) fn alias_of_interface(model: &Model, id: DefId) -> Option<DefId> {
+pub(super) fn aliased_interface(model: &Model, id: DefId) -> Option<DefId> {
     let alias = model.typedef(id)?;
     match model.stripped(alias.ty) {
         Type::Named(def) => model.interface(*def).map(|_| *def),

@@ -4,7 +4,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::quote;
 
 use super::cx::Cx;
-use super::forms::is_type;
+use super::forms::is_interpretable;
 use super::method::Method;
 use super::{external, ident, names};
 use crate::model::{Def, DefId, DefKind, Flavour, Model, ValueModifier};
@@ -23,8 +23,9 @@ pub struct Options {
     pub rename: Vec<(String, String)>,
     /// References that are never nil: patterns of members, parameters, operations, attributes and typedefs.
     pub non_nil: Vec<String>,
-    /// The Rust paths of included definitions: pairs of the scoped name of a module or definition (`::` for
-    /// all) and its Rust path, which ends with the Rust name of a definition. No code is emitted for them,
+    /// The Rust paths of included definitions: pairs of a scoped name and a Rust path. The name is that of a
+    /// module or definition, or `::` for all. For a module or `::`, the path is that of a Rust module. For a
+    /// definition, the path ends with its Rust name. No code is emitted for included definitions with a path,
     /// regardless of [`Options::include_policy`]. An entry for a native type gives its Rust type.
     pub external: Vec<(String, TokenStream)>,
     /// The treatment of other included definitions.
@@ -47,7 +48,7 @@ pub struct Options {
     /// `@adaptive`: pairs of a pattern and the number of uses, which is at least 1.
     pub adaptive: Vec<(String, u32)>,
     /// Name of a function that returns the use counts of all adaptive types.
-    pub uses: Option<String>,
+    pub use_counts_fn: Option<String>,
 }
 
 /// The treatment of definitions in included files that are not input files of the compiler.
@@ -73,7 +74,7 @@ impl Default for Options {
             ami: Vec::new(),
             interpretive: Vec::new(),
             adaptive: Vec::new(),
-            uses: None,
+            use_counts_fn: None,
         }
     }
 }
@@ -85,7 +86,7 @@ pub enum OptionProblem {
     UnknownName(usize),
     /// The Rust name of the entry at this index is not an identifier.
     NotAnIdentifier(usize),
-    /// The entry of [`Options::external`] at this index names no included definition.
+    /// The entry of [`Options::external`] at this index names no included definition and no native type.
     UnmatchedExternal(usize),
     /// The pattern of [`Options::derive`] at this index matches no type that can derive traits.
     UnmatchedDerive(usize),
@@ -99,8 +100,8 @@ pub enum OptionProblem {
     UnmatchedAdaptive(usize),
     /// The number of the entry of [`Options::adaptive`] at this index is 0.
     ZeroUses(usize),
-    /// [`Options::uses`] is not an identifier.
-    InvalidUsesName,
+    /// [`Options::use_counts_fn`] is not an identifier.
+    InvalidUseCountsFn,
     /// [`Options::runtime`] starts with `self` or `super`, whose meaning differs between modules.
     RelativeRuntime,
 }
@@ -128,7 +129,8 @@ impl OptionProblem {
                 ("external", format!("no included file defines `{idl}`"))
             }
             OptionProblem::UnmatchedDerive(index) => {
-                ("derive", not_a_name(options.derive.iter().map(|(idl, _)| idl), index, TYPES))
+                let kinds = "a type that can derive traits";
+                ("derive", not_a_name(options.derive.iter().map(|(idl, _)| idl), index, kinds))
             }
             OptionProblem::UnmatchedDefaultBody(index) => {
                 let kinds = "an interface, operation or attribute";
@@ -145,12 +147,14 @@ impl OptionProblem {
                 ("adaptive", not_a_name(options.adaptive.iter().map(|(idl, _)| idl), index, TYPES))
             }
             OptionProblem::ZeroUses(_) => ("adaptive", "the number of uses must be at least 1".to_owned()),
-            OptionProblem::InvalidUsesName => {
-                ("uses", format!("`{}` is not an identifier", options.uses.as_deref().unwrap_or_default()))
-            }
-            OptionProblem::RelativeRuntime => {
-                ("runtime", "the path of the crate must start with `::` or `crate`".to_owned())
-            }
+            OptionProblem::InvalidUseCountsFn => (
+                "uses",
+                format!("`{}` is not an identifier", options.use_counts_fn.as_deref().unwrap_or_default()),
+            ),
+            OptionProblem::RelativeRuntime => (
+                "runtime",
+                "the path of the crate must not start with `self` or `super`: use `::` or `crate`".to_owned(),
+            ),
         }
     }
 }
@@ -185,15 +189,16 @@ impl Options {
             (!matches_any(pattern, is_plain)).then_some(OptionProblem::UnmatchedAmi(index))
         });
         let interpretive = self.interpretive.iter().enumerate().filter_map(|(index, pattern)| {
-            let has_kind = |kind: &DefKind| is_type(kind) || matches!(kind, DefKind::Interface(_));
+            let has_kind = |kind: &DefKind| is_interpretable(kind) || matches!(kind, DefKind::Interface(_));
             (!matches_any(pattern, has_kind)).then_some(OptionProblem::UnmatchedInterpretive(index))
         });
         let adaptive = self.adaptive.iter().enumerate().filter_map(|(index, (pattern, uses))| match uses {
             0 => Some(OptionProblem::ZeroUses(index)),
-            _ => (!matches_any(pattern, is_type)).then_some(OptionProblem::UnmatchedAdaptive(index)),
+            _ => (!matches_any(pattern, is_interpretable)).then_some(OptionProblem::UnmatchedAdaptive(index)),
         });
-        let invalid_name = self.uses.as_ref().filter(|name| !ident::is_identifier(name));
-        let modes = interpretive.chain(adaptive).chain(invalid_name.map(|_| OptionProblem::InvalidUsesName));
+        let invalid_name = self.use_counts_fn.as_ref().filter(|name| !ident::is_identifier(name));
+        let modes =
+            interpretive.chain(adaptive).chain(invalid_name.map(|_| OptionProblem::InvalidUseCountsFn));
         let relative = is_relative(&self.runtime).then_some(OptionProblem::RelativeRuntime);
         let renamed = self.rename.iter().enumerate().filter_map(check);
         renamed.chain(external).chain(derive).chain(bodies).chain(ami).chain(modes).chain(relative).collect()

@@ -4,7 +4,7 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use super::cx::Cx;
-use super::forms::{Form, Passing, SeqForm, Side, TypeUse};
+use super::forms::{EmittedFn, Form, Passing, SeqForm, TypeUse};
 use crate::model::{DefId, Type};
 
 /// The types of a `@stream` result.
@@ -16,24 +16,24 @@ pub(super) struct ResultStream {
 }
 
 impl Cx<'_> {
-    pub(super) fn in_type(&self, depth: usize, u: TypeUse, side: Side) -> TokenStream {
+    pub(super) fn in_type(&self, depth: usize, u: TypeUse, function: EmittedFn) -> TokenStream {
         let Passing { form, bound } = self.mapping.passing(u);
-        let lifetime = (side == Side::Local).then(|| quote!('l));
+        let lifetime = (function == EmittedFn::LocalMethod).then(|| quote!('l));
         let (stripped, non_nil) = self.mapping.strip(u);
         match (form, self.model.ty(stripped)) {
             (Form::Value, _) => self.ty(depth, u),
             (Form::Str, _) => quote!(&#lifetime ::core::primitive::str),
             (Form::WStr, _) => {
                 let rt = &self.runtime_path;
-                let lifetime = match side {
-                    Side::Client => quote!('w),
-                    Side::Local => quote!('l),
-                    Side::Call | Side::Servant => quote!('_),
+                let lifetime = match function {
+                    EmittedFn::ClientMethod => quote!('w),
+                    EmittedFn::LocalMethod => quote!('l),
+                    EmittedFn::CallFunction | EmittedFn::ServantMethod => quote!('_),
                 };
-                convertible_type(quote!(#rt::WStr<#lifetime>), side)
+                convertible_type(quote!(#rt::WStr<#lifetime>), function)
             }
             (Form::Shared, Type::Sequence { element, .. }) if bound.is_some() => {
-                convertible_type(self.sequence(depth, TypeUse::of(*element, non_nil)), side)
+                convertible_type(self.sequence(depth, TypeUse::of(*element, non_nil)), function)
             }
             (Form::Slice, Type::Sequence { element, .. }) => {
                 let item = self.ty(depth, TypeUse::of(*element, non_nil));
@@ -43,7 +43,7 @@ impl Cx<'_> {
                 let array = self.array(depth, TypeUse::of(*element, non_nil), dims);
                 quote!(&#lifetime #array)
             }
-            (Form::Shared | Form::Reference, _) => convertible_type(self.ty(depth, u), side),
+            (Form::Shared | Form::Reference, _) => convertible_type(self.ty(depth, u), function),
             _ => {
                 let ty = self.ty(depth, u);
                 quote!(&#lifetime #ty)
@@ -51,14 +51,15 @@ impl Cx<'_> {
         }
     }
 
-    pub(super) fn stream_type(&self, depth: usize, u: TypeUse, side: Side) -> TokenStream {
+    pub(super) fn stream_type(&self, depth: usize, u: TypeUse, function: EmittedFn) -> TokenStream {
         let rt = &self.runtime_path;
         let item = self.streamed_element(depth, u);
-        match (side, item) {
-            (Side::Client | Side::Call, None) => convertible_type(quote!(#rt::ByteSource), side),
-            (Side::Client | Side::Call, Some(item)) => convertible_type(quote!(#rt::SeqSource<#item>), side),
-            (Side::Servant | Side::Local, None) => quote!(#rt::ByteStream),
-            (Side::Servant | Side::Local, Some(item)) => quote!(#rt::SeqStream<#item>),
+        let is_sent = matches!(function, EmittedFn::ClientMethod | EmittedFn::CallFunction);
+        match item {
+            None if is_sent => convertible_type(quote!(#rt::ByteSource), function),
+            Some(item) if is_sent => convertible_type(quote!(#rt::SeqSource<#item>), function),
+            None => quote!(#rt::ByteStream),
+            Some(item) => quote!(#rt::SeqStream<#item>),
         }
     }
 
@@ -91,11 +92,11 @@ impl Cx<'_> {
     }
 
     /// Returns the type of an `inout` parameter, which is owned.
-    pub(super) fn inout_type(&self, depth: usize, u: TypeUse, side: Side) -> TokenStream {
+    pub(super) fn inout_type(&self, depth: usize, u: TypeUse, function: EmittedFn) -> TokenStream {
         let ty = self.ty(depth, u);
         let Passing { form, bound } = self.mapping.passing(u);
         match form {
-            Form::Shared | Form::Reference if bound.is_none() => convertible_type(ty, side),
+            Form::Shared | Form::Reference if bound.is_none() => convertible_type(ty, function),
             _ => ty,
         }
     }
@@ -179,9 +180,9 @@ impl Cx<'_> {
 }
 
 /// Returns the type of a parameter for which a client's method takes anything that converts to `ty`.
-fn convertible_type(ty: TokenStream, side: Side) -> TokenStream {
-    match side {
-        Side::Client => quote!(impl ::core::convert::Into<#ty> + ::core::marker::Send),
-        Side::Call | Side::Servant | Side::Local => ty,
+fn convertible_type(ty: TokenStream, function: EmittedFn) -> TokenStream {
+    match function {
+        EmittedFn::ClientMethod => quote!(impl ::core::convert::Into<#ty> + ::core::marker::Send),
+        EmittedFn::CallFunction | EmittedFn::ServantMethod | EmittedFn::LocalMethod => ty,
     }
 }

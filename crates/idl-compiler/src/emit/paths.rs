@@ -83,7 +83,7 @@ impl<'a> Paths<'a> {
             }
             None => false,
         };
-        let root = up(depth - usize::from(is_direct));
+        let root = super_path(depth - usize::from(is_direct));
         let scope = scope.iter().skip(usize::from(is_direct));
         quote!(#root #(::#scope)*)
     }
@@ -158,7 +158,7 @@ impl<'a> Paths<'a> {
     }
 }
 
-fn up(levels: usize) -> TokenStream {
+fn super_path(levels: usize) -> TokenStream {
     if levels == 0 {
         return quote!(self);
     }

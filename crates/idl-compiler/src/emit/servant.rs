@@ -5,13 +5,13 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 
 use super::cx::Cx;
 use super::docs::doc_after;
-use super::forms::Side;
+use super::forms::EmittedFn;
 use super::method::Method;
 use super::{client, errors};
 use crate::model::{Def, DefId};
 
-/// The number of operations that a future handles. An interface with at most twice as many has only one
-/// future.
+/// The number of operations in a group, which has a future of its own. An interface with at most twice as
+/// many operations has one future for all.
 const GROUP_SIZE: usize = 32;
 
 pub(super) struct Signature {
@@ -22,7 +22,7 @@ pub(super) struct Signature {
 }
 
 pub(super) fn servant_signature(cx: &Cx<'_>, depth: usize, method: &Method) -> Signature {
-    let parameters = cx.parameters(depth, method, Side::Servant);
+    let parameters = cx.parameters(depth, method, EmittedFn::ServantMethod);
     Signature { parameters, output: cx.servant_output(depth, method) }
 }
 
@@ -187,7 +187,7 @@ pub(super) fn hidden_module(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[Def
 /// Emits the method that returns the servant as a trait object of one of these local traits.
 pub(super) fn local_method(locals: impl Iterator<Item = TokenStream>) -> TokenStream {
     quote! {
-        fn local(self: ::std::sync::Arc<Self>, __zorb_out: &mut dyn ::core::any::Any) {
+        fn downcast_into(self: ::std::sync::Arc<Self>, __zorb_out: &mut dyn ::core::any::Any) {
             #(
                 if let ::core::option::Option::Some(__zorb_place) =
                     __zorb_out.downcast_mut::<::core::option::Option<::std::sync::Arc<dyn #locals>>>()
@@ -209,7 +209,7 @@ fn streamed_method(cx: &Cx<'_>, lineage: &[DefId]) -> TokenStream {
         return TokenStream::new();
     }
     quote! {
-        fn streamed(&self) -> &'static [&'static ::core::primitive::str] {
+        fn streamed_operations(&self) -> &'static [&'static ::core::primitive::str] {
             &[#(#names),*]
         }
     }
@@ -249,7 +249,7 @@ pub(super) fn local_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
 fn local_signature(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
     let rt = &cx.runtime_path;
     let name = &method.name;
-    let parameters = cx.parameters(depth, method, Side::Local);
+    let parameters = cx.parameters(depth, method, EmittedFn::LocalMethod);
     let output = cx.servant_output(depth, method);
     quote!(fn #name<'l>(&'l self, #(#parameters),*) -> #rt::LocalFuture<'l, #output>)
 }

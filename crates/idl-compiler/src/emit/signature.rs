@@ -4,26 +4,26 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::cx::Cx;
-use super::forms::{Form, Side};
+use super::forms::{EmittedFn, Form};
 use super::method::{Method, Parameter};
 use crate::work;
 
 impl Cx<'_> {
-    pub(super) fn parameters(&self, depth: usize, method: &Method, side: Side) -> Vec<TokenStream> {
+    pub(super) fn parameters(&self, depth: usize, method: &Method, function: EmittedFn) -> Vec<TokenStream> {
         work::count_step();
         let rt = &self.runtime_path;
-        let lifetime = (side == Side::Local).then(|| quote!('l));
+        let lifetime = (function == EmittedFn::LocalMethod).then(|| quote!('l));
         let context = method.context_name().map(|name| quote!(#name: &#lifetime #rt::Context));
         method
             .sent()
             .map(|param| {
                 let name = param.ident();
                 let ty = if param.is_stream {
-                    self.stream_type(depth, param.ty, side)
+                    self.stream_type(depth, param.ty, function)
                 } else if param.is_inout() {
-                    self.inout_type(depth, param.ty, side)
+                    self.inout_type(depth, param.ty, function)
                 } else {
-                    self.in_type(depth, param.ty, side)
+                    self.in_type(depth, param.ty, function)
                 };
                 quote!(#name: #ty)
             })

@@ -19,9 +19,9 @@ pub(super) fn locate_standard(
     locations: &mut [Option<(TokenStream, usize)>],
     emitted: &mut [bool],
 ) -> HashSet<DefId> {
-    let mut internal = HashSet::new();
+    let mut without_rust = HashSet::new();
     if !model.sources().has_standard() {
-        return internal;
+        return without_rust;
     }
     // Modules have no location of their own. The location of a native type can only come from an entry.
     let has_location = |id: DefId| !matches!(model.def(id).kind, DefKind::Module(_) | DefKind::Native);
@@ -33,20 +33,20 @@ pub(super) fn locate_standard(
         .collect();
     // A definition that uses another one without Rust code has no Rust code either.
     loop {
-        let before = internal.len();
+        let before = without_rust.len();
         for (id, file) in &standard {
-            if !internal.contains(id) && is_internal(model, *id, file, &internal) {
-                internal.insert(*id);
+            if !without_rust.contains(id) && lacks_rust_code(model, *id, file, &without_rust) {
+                without_rust.insert(*id);
             }
         }
-        if internal.len() == before {
+        if without_rust.len() == before {
             break;
         }
     }
     let runtime = &options.runtime;
     for (id, file) in &standard {
         let index = id.index();
-        if internal.contains(id) {
+        if without_rust.contains(id) {
             emitted[index] = false;
         } else if let (true, Some(module)) = (model.is_included(*id), file.rust_module) {
             let module = Ident::new(module, Span::call_site());
@@ -54,7 +54,7 @@ pub(super) fn locate_standard(
             emitted[index] = false;
         }
     }
-    internal
+    without_rust
 }
 
 /// Returns the standard file of a definition, unless it is included in a scope of the user.
@@ -64,34 +64,34 @@ fn file_of(model: &Model, id: DefId) -> Option<&'static StandardFile> {
     (model.def(outermost).name == file.module && outermost != id).then_some(file)
 }
 
-/// Returns whether a definition has no Rust code. `internal` are others that are known to have none.
-fn is_internal(model: &Model, id: DefId, file: &StandardFile, internal: &HashSet<DefId>) -> bool {
+/// Returns whether a definition has no Rust code. `without_rust` are others that are known to have none.
+fn lacks_rust_code(model: &Model, id: DefId, file: &StandardFile, without_rust: &HashSet<DefId>) -> bool {
     let def = model.def(id);
     let is_native = |id: &DefId| matches!(model.def(*id).kind, DefKind::Native);
-    let is_missing = |id: &DefId| internal.contains(id) || is_native(id);
+    let is_missing = |id: &DefId| without_rust.contains(id) || is_native(id);
     model.is_local_interface(id) && !has_rust_code(&model.scoped_name(id))
         || model.is_included(id) && file.rust_module.is_none()
-        || def.parent.is_some_and(|parent| internal.contains(&parent))
+        || def.parent.is_some_and(|parent| without_rust.contains(&parent))
         || used_definitions(model, id).iter().any(is_missing)
 }
 
 /// Returns the definitions without Rust code that a definition uses. If one of them is a typedef, the result
 /// does not include the definitions that the typedef uses.
-pub(super) fn used_internal(model: &Model, internal: &HashSet<DefId>, user: DefId) -> Vec<DefId> {
-    if internal.is_empty() {
+pub(super) fn used_without_rust(model: &Model, without_rust: &HashSet<DefId>, user: DefId) -> Vec<DefId> {
+    if without_rust.is_empty() {
         return Vec::new();
     }
     let found: Vec<DefId> =
-        used_definitions(model, user).into_iter().filter(|id| internal.contains(id)).collect();
+        used_definitions(model, user).into_iter().filter(|id| without_rust.contains(id)).collect();
     let aliases = found.iter().filter(|id| model.typedef(**id).is_some());
     let inside: HashSet<DefId> = aliases.flat_map(|id| used_definitions(model, *id)).collect();
     found.into_iter().filter(|id| !inside.contains(id)).collect()
 }
 
-pub(super) fn missing_rust_error(model: &Model, internal: DefId, user: DefId) -> Diagnostic {
-    let (name, user_name) = (model.scoped_name(internal), model.scoped_name(user));
+pub(super) fn missing_rust_error(model: &Model, missing: DefId, user: DefId) -> Diagnostic {
+    let (name, user_name) = (model.scoped_name(missing), model.scoped_name(user));
     let message = format!("`{user_name}` uses `{name}`, which is internal to ORBs and has no Rust type");
     Diagnostic::error("no-extern", model.def(user).span, message)
-        .and(model.def(internal).span, "declared here")
+        .and(model.def(missing).span, "declared here")
         .help(format!("give its Rust type with `extern(\"::{name}\" = ::path::Type)`, or do not use it"))
 }

@@ -18,7 +18,7 @@ struct Field {
     default: TokenStream,
     docs: TokenStream,
     optional: bool,
-    /// The offset in a `@zero_copy` struct; `None` for padding.
+    /// The offset in a `@zero_copy` struct; `None` for padding, and in other structs.
     offset: Option<usize>,
 }
 

@@ -402,7 +402,7 @@ fn invalid_options_are_reported() {
         adaptive: [("*", 1), ("Bank::Poor", 9), ("Bank::Account", 9), ("*", 0)]
             .map(|(pattern, uses)| (pattern.to_owned(), uses))
             .to_vec(),
-        uses: Some("a-b".to_owned()),
+        use_counts_fn: Some("a-b".to_owned()),
         runtime: path("super::zorb"),
         ..Options::default()
     };
@@ -415,7 +415,7 @@ fn invalid_options_are_reported() {
         OptionProblem::UnmatchedInterpretive(3),
         OptionProblem::UnmatchedAdaptive(2),
         OptionProblem::ZeroUses(3),
-        OptionProblem::InvalidUsesName,
+        OptionProblem::InvalidUseCountsFn,
         OptionProblem::RelativeRuntime,
     ];
     assert_eq!(options.check(&model(BANK)), expected);
@@ -511,7 +511,7 @@ fn options_specify_the_rust_of_native_types_of_all_files() {
 fn types_inside_an_annotation_have_no_rust() {
     let idl = "@annotation mark { enum Kind { A, B }; Kind value default A; }; enum E { C };";
     let options =
-        Options { adaptive: vec![("*".to_owned(), 3)], uses: Some("uses".to_owned()), ..Options::default() };
+        Options { adaptive: vec![("*".into(), 3)], use_counts_fn: Some("uses".into()), ..Options::default() };
     let code = emit(&model(idl), &options).expect("code").tokens.to_string();
     assert!(code.contains("enum E") && !code.contains("Kind ::"), "{code}");
 }

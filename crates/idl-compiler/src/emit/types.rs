@@ -5,7 +5,7 @@ use quote::quote;
 
 use super::cx::Cx;
 use super::forms::{ArrayForm, SeqForm, TypeUse};
-use super::names::alias_of_interface;
+use super::names::aliased_interface;
 use crate::model::{ConstValue, Member, Primitive, Type, TypeId};
 use crate::work;
 
@@ -63,7 +63,7 @@ impl Cx<'_> {
             }
             Type::Named(def) if self.model.is_reference(u.ty) => {
                 let alias =
-                    self.model.typedef(*def).is_some() && alias_of_interface(self.model, *def).is_none();
+                    self.model.typedef(*def).is_some() && aliased_interface(self.model, *def).is_none();
                 let path =
                     if alias { self.paths.item(depth, *def) } else { self.paths.reference(depth, *def) };
                 optional(path, u.non_nil)
@@ -146,7 +146,7 @@ impl Cx<'_> {
         nested(self.ty(depth, element), dims)
     }
 
-    /// Returns an expression for the type's default value: zero, empty, nil, or the first enumerator or case.
+    /// Returns an expression for the type's default: zero, empty, nil, the default enumerator or first case.
     pub(super) fn default(&self, u: TypeUse) -> TokenStream {
         if u.optional {
             return quote!(::core::option::Option::None);
@@ -221,7 +221,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Returns a constant or label as an expression that is also a valid pattern.
+    /// Returns a constant or label as an expression. That of a label is also a valid pattern.
     pub(super) fn value(&self, depth: usize, value: &ConstValue) -> TokenStream {
         let rt = &self.runtime_path;
         match value {

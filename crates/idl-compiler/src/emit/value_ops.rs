@@ -5,13 +5,13 @@ use quote::{quote, quote_spanned};
 
 use super::cx::Cx;
 use super::docs::doc_after;
-use super::forms::Side;
+use super::forms::EmittedFn;
 use super::method::Method;
 use super::{errors, methods};
 use crate::model::{Def, DefId, DefKind, Value};
 
 impl Cx<'_> {
-    /// Returns whether the value type, or an interface that values can support, has a trait of operations.
+    /// Returns whether there is a trait of operations: for abstract interfaces and values with operations.
     pub(super) fn has_operations(&self, id: DefId) -> bool {
         match &self.model.def(id).kind {
             DefKind::Value(_) => {
@@ -40,7 +40,7 @@ pub(super) fn operations(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let supers = cx.operation_bases(def.id).map(|base| cx.paths.operations_path(depth, base));
     let methods = cx.methods[&def.id].iter().map(|method| {
         let (docs, name) = (method.docs(), method.ident());
-        let parameters = cx.parameters(depth, method, Side::Servant);
+        let parameters = cx.parameters(depth, method, EmittedFn::ServantMethod);
         let output = cx.output(depth, method);
         let body = match cx.has_default_body(method) {
             true => default_operation(cx, method),
@@ -148,7 +148,7 @@ pub(super) fn factory_trait(cx: &Cx<'_>, depth: usize, def: &Def, value: &Value)
     let docs = doc_after(&first, &def.docs);
     let methods = factory_methods(cx, def, value).into_iter().map(|method| {
         let (docs, name) = (method.docs(), method.ident());
-        let parameters = cx.parameters(depth, &method, Side::Servant);
+        let parameters = cx.parameters(depth, &method, EmittedFn::ServantMethod);
         let error = cx.error_type(depth, &method);
         quote_spanned! {name.span()=>
             #docs

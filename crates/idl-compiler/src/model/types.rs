@@ -160,7 +160,7 @@ pub enum ConstValue {
     Char(u8),
     /// `wchar`, as one UTF-16 code unit.
     WChar(u16),
-    /// `string`; every character is at most U+00FF and none is NUL.
+    /// `string`; no character is NUL. Each is at most U+00FF, except in an untyped annotation argument.
     String(String),
     /// `wstring`; no character is NUL.
     WString(String),

@@ -6,7 +6,7 @@ use super::item::ScopeKind;
 use super::parser::{Parse, Parser};
 use super::value;
 use crate::ast::{
-    Component, Home, Ident, Import, Intro, Item, ItemKind, Name, Port, PortKind, TypeKind, TypeSpec,
+    Component, Home, Ident, Import, Item, ItemKind, Name, Port, PortKind, Preamble, TypeKind, TypeSpec,
 };
 use crate::diagnostic::Diagnostic;
 use crate::token::{Punct, TokenKind};
@@ -26,19 +26,19 @@ const PORT_KEYWORDS: &[(&str, PortKind)] = &[
 
 impl Parser<'_> {
     /// Parses a definition of the component model, starting at its keyword or the modifier before it.
-    pub(super) fn ccm(&mut self, intro: Intro, word: &str, place: ScopeKind) -> Parse<Item> {
+    pub(super) fn ccm(&mut self, preamble: Preamble, word: &str, place: ScopeKind) -> Parse<Item> {
         match word {
-            "eventtype" => self.value(intro, true),
-            "component" => self.component(intro),
-            "home" => self.home(intro),
-            "porttype" => self.port_type(intro),
-            "connector" => self.connector(intro),
-            _ => self.import(intro, place),
+            "eventtype" => self.value(preamble, true),
+            "component" => self.component(preamble),
+            "home" => self.home(preamble),
+            "porttype" => self.port_type(preamble),
+            "connector" => self.connector(preamble),
+            _ => self.import(preamble, place),
         }
     }
 
     /// Parses `import ::M;` or `import "IDL:M:1.0";`.
-    fn import(&mut self, intro: Intro, place: ScopeKind) -> Parse<Item> {
+    fn import(&mut self, preamble: Preamble, place: ScopeKind) -> Parse<Item> {
         let span = self.input.span();
         self.input.advance();
         let import = match self.input.kind() {
@@ -50,7 +50,7 @@ impl Parser<'_> {
             let error = Diagnostic::error("syntax", span, "`import` is not allowed inside a module");
             self.input.report(error.help("move it to the start of the file"));
         }
-        Ok(Item { intro, kind: ItemKind::Import(import) })
+        Ok(Item { preamble, kind: ItemKind::Import(import) })
     }
 
     pub(super) fn base(&mut self, what: &str) -> Parse<Option<Name>> {
@@ -65,12 +65,12 @@ impl Parser<'_> {
         }
     }
 
-    fn component(&mut self, mut intro: Intro) -> Parse<Item> {
+    fn component(&mut self, mut preamble: Preamble) -> Parse<Item> {
         self.input.advance();
         let name = self.input.new_ident("the name of the component")?;
-        self.components.insert("CCMObject");
+        self.needed_component_names.insert("CCMObject");
         if self.input.take_punct(Punct::Semicolon) {
-            return Ok(Item { intro, kind: ItemKind::ForwardComponent(name) });
+            return Ok(Item { preamble, kind: ItemKind::ForwardComponent(name) });
         }
         let base = self.base("the base component")?;
         let supports = self.supports()?;
@@ -81,41 +81,41 @@ impl Parser<'_> {
                 _ => "`,` or `{`",
             });
         }
-        let items = self.scope(ScopeKind::Component, &mut intro, &name.text, "component")?;
-        Ok(Item { intro, kind: ItemKind::Component(Component { name, base, supports, items }) })
+        let items = self.scope(ScopeKind::Component, &mut preamble, &name.text, "component")?;
+        Ok(Item { preamble, kind: ItemKind::Component(Component { name, base, supports, items }) })
     }
 
-    fn connector(&mut self, mut intro: Intro) -> Parse<Item> {
+    fn connector(&mut self, mut preamble: Preamble) -> Parse<Item> {
         self.input.advance();
         let name = self.input.new_ident("the name of the connector")?;
-        self.components.insert("CCMObject");
+        self.needed_component_names.insert("CCMObject");
         let base = self.base("the base connector")?;
         if !self.input.at_punct(Punct::BraceOpen) {
             return self.input.expected(if base.is_none() { "`:` or `{`" } else { "`{`" });
         }
-        let items = self.scope(ScopeKind::PortType, &mut intro, &name.text, "connector")?;
-        Ok(Item { intro, kind: ItemKind::Connector { name, base, items } })
+        let items = self.scope(ScopeKind::PortType, &mut preamble, &name.text, "connector")?;
+        Ok(Item { preamble, kind: ItemKind::Connector { name, base, items } })
     }
 
-    fn port_type(&mut self, mut intro: Intro) -> Parse<Item> {
+    fn port_type(&mut self, mut preamble: Preamble) -> Parse<Item> {
         self.input.advance();
         let name = self.input.new_ident("the name of the port type")?;
         if self.input.take_punct(Punct::Semicolon) {
-            return Ok(Item { intro, kind: ItemKind::ForwardPortType(name) });
+            return Ok(Item { preamble, kind: ItemKind::ForwardPortType(name) });
         }
         if !self.input.at_punct(Punct::BraceOpen) {
             return self.input.expected("`{` or `;`");
         }
-        let errors = self.input.out.errors();
-        let items = self.scope(ScopeKind::PortType, &mut intro, &name.text, "port type")?;
-        if items.is_empty() && self.input.out.errors() == errors {
+        let errors = self.input.findings.errors();
+        let items = self.scope(ScopeKind::PortType, &mut preamble, &name.text, "port type")?;
+        if items.is_empty() && self.input.findings.errors() == errors {
             let message = format!("port type `{}` contains no port", name.text);
             self.input.report(Diagnostic::error("empty", name.span, message));
         }
-        Ok(Item { intro, kind: ItemKind::PortType { name, items } })
+        Ok(Item { preamble, kind: ItemKind::PortType { name, items } })
     }
 
-    fn home(&mut self, mut intro: Intro) -> Parse<Item> {
+    fn home(&mut self, mut preamble: Preamble) -> Parse<Item> {
         self.input.advance();
         let name = self.input.new_ident("the name of the home")?;
         let base = self.base("the base home")?;
@@ -132,10 +132,10 @@ impl Parser<'_> {
             true => Some(self.input.name("the value type that is the primary key")?),
             false => None,
         };
-        self.components.extend(["CCMHome", "CreateFailure"]);
+        self.needed_component_names.extend(["CCMHome", "CreateFailure"]);
         match &primary_key {
-            None => self.components.extend(["KeylessCCMHome"]),
-            Some(_) => self.components.extend([
+            None => self.needed_component_names.extend(["KeylessCCMHome"]),
+            Some(_) => self.needed_component_names.extend([
                 "PrimaryKeyBase",
                 "DuplicateKeyValue",
                 "UnknownKeyValue",
@@ -147,15 +147,15 @@ impl Parser<'_> {
         if !self.input.at_punct(Punct::BraceOpen) {
             return self.input.expected(if primary_key.is_none() { "`primarykey` or `{`" } else { "`{`" });
         }
-        let items = self.scope(ScopeKind::Home, &mut intro, &name.text, "home")?;
+        let items = self.scope(ScopeKind::Home, &mut preamble, &name.text, "home")?;
         let home = Home { name, base, supports, manages, primary_key, items };
-        Ok(Item { intro, kind: ItemKind::Home(Box::new(home)) })
+        Ok(Item { preamble, kind: ItemKind::Home(Box::new(home)) })
     }
 
     /// Parses a factory or finder of a home; `None`, without consuming a token, for anything else.
     pub(super) fn home_element(&mut self) -> Parse<Option<(ItemKind, &'static str)>> {
         if value::at_factory_keyword(&self.input, "finder") {
-            self.components.insert("FinderFailure");
+            self.needed_component_names.insert("FinderFailure");
             return Ok(Some((ItemKind::Finder(self.factory()?), "this finder")));
         }
         match value::at_factory_keyword(&self.input, "factory") {
@@ -164,11 +164,11 @@ impl Parser<'_> {
         }
     }
 
-    pub(super) fn port(&mut self, intro: Intro, place: ScopeKind) -> Parse<Item> {
+    pub(super) fn port(&mut self, preamble: Preamble, place: ScopeKind) -> Parse<Item> {
         if matches!(self.input.kind(), TokenKind::Keyword("readonly" | "attribute")) {
             let attribute = self.attribute()?;
             self.semicolon("this attribute")?;
-            return Ok(Item { intro, kind: ItemKind::Attribute(attribute) });
+            return Ok(Item { preamble, kind: ItemKind::Attribute(attribute) });
         }
         let found = match self.input.kind() {
             TokenKind::Ident { text, escaped: false } => PORT_KEYWORDS.iter().find(|(word, _)| word == text),
@@ -205,7 +205,7 @@ impl Parser<'_> {
         };
         let name: Ident = self.input.new_ident("the name of the port")?;
         self.semicolon("this port")?;
-        Ok(Item { intro, kind: ItemKind::Port(Port { kind, ty, name }) })
+        Ok(Item { preamble, kind: ItemKind::Port(Port { kind, ty, name }) })
     }
 }
 

@@ -35,7 +35,7 @@ impl Parser<'_> {
     }
 
     fn bit_field(&mut self) -> Parse<BitField> {
-        let intro = self.intro()?;
+        let preamble = self.preamble()?;
         let span = self.input.span();
         match self.input.kind() {
             TokenKind::Ident { text, escaped: false } if text == "bitfield" => self.input.advance(),
@@ -61,7 +61,7 @@ impl Parser<'_> {
             }
         }
         self.semicolon("this field")?;
-        Ok(BitField { intro, width, ty, names, span })
+        Ok(BitField { preamble, width, ty, names, span })
     }
 
     fn bitmask(&mut self) -> Parse<Bitmask> {

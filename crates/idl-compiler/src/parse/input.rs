@@ -50,13 +50,13 @@ pub(super) struct Input<'o> {
     pub(super) silenced: bool,
     /// Names that follow `Components::` in the text.
     pub(super) named_components: BTreeSet<String>,
-    pub(super) out: &'o mut Collector,
+    pub(super) findings: &'o mut Collector,
 }
 
 impl<'o> Input<'o> {
-    pub(super) fn new(tokens: Vec<Token>, strict_names: bool, out: &'o mut Collector) -> Self {
+    pub(super) fn new(tokens: Vec<Token>, strict_names: bool, findings: &'o mut Collector) -> Self {
         let (declared_names, named_components) = (HashSet::new(), BTreeSet::new());
-        Input { tokens, at: 0, declared_names, strict_names, silenced: false, named_components, out }
+        Input { tokens, at: 0, declared_names, strict_names, silenced: false, named_components, findings }
     }
 }
 
@@ -161,7 +161,7 @@ impl Input<'_> {
 
     pub(super) fn report(&mut self, error: Diagnostic) {
         if !self.silenced {
-            self.out.push(error);
+            self.findings.push(error);
         }
     }
 

@@ -3,13 +3,15 @@
 use super::input::Input;
 use super::item::ScopeKind;
 use super::parser::{Parse, Parser};
-use crate::ast::{Attribute, Intro, Item, ItemKind, Operation, Param, Raises, StringArg, TypeKind, TypeSpec};
+use crate::ast::{
+    Attribute, Item, ItemKind, Operation, Param, Preamble, Raises, StringArg, TypeKind, TypeSpec,
+};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Direction, Flavour};
 use crate::token::{Punct, TokenKind};
 
 impl Parser<'_> {
-    pub(super) fn interface(&mut self, mut intro: Intro) -> Parse<Item> {
+    pub(super) fn interface(&mut self, mut preamble: Preamble) -> Parse<Item> {
         let flavour = match () {
             () if self.input.take_keyword("abstract") => Flavour::Abstract,
             () if self.input.take_keyword("local") => Flavour::Local,
@@ -18,7 +20,7 @@ impl Parser<'_> {
         self.input.advance();
         let name = self.input.new_ident("the name of the interface")?;
         if self.input.take_punct(Punct::Semicolon) {
-            return Ok(Item { intro, kind: ItemKind::ForwardInterface { flavour, name } });
+            return Ok(Item { preamble, kind: ItemKind::ForwardInterface { flavour, name } });
         }
         let bases = if self.input.take_punct(Punct::Colon) {
             self.input.names("a base interface")?
@@ -29,8 +31,8 @@ impl Parser<'_> {
             let wanted = if bases.is_empty() { "`:`, `{` or `;`" } else { "`,` or `{`" };
             return self.input.expected(wanted);
         }
-        let items = self.scope(ScopeKind::Interface, &mut intro, &name.text, "interface")?;
-        Ok(Item { intro, kind: ItemKind::Interface { flavour, name, bases, items } })
+        let items = self.scope(ScopeKind::Interface, &mut preamble, &name.text, "interface")?;
+        Ok(Item { preamble, kind: ItemKind::Interface { flavour, name, bases, items } })
     }
 
     pub(super) fn native(&mut self) -> Parse<ItemKind> {
@@ -135,7 +137,7 @@ impl Parser<'_> {
     }
 
     fn param(&mut self) -> Parse<Param> {
-        let intro = self.intro()?;
+        let preamble = self.preamble()?;
         let direction_span = self.input.span();
         let direction = match self.input.kind() {
             TokenKind::Keyword("in") => Direction::In,
@@ -151,7 +153,7 @@ impl Parser<'_> {
             let error = Diagnostic::error("anonymous-type", self.input.span(), message);
             return self.input.fail(error.help("name the array type with a typedef, and use the name here"));
         }
-        Ok(Param { intro, direction, direction_span, ty, name })
+        Ok(Param { preamble, direction, direction_span, ty, name })
     }
 
     /// Parses `raises (A, B)`, or the same with `getraises` or `setraises`.

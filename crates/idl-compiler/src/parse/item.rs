@@ -3,7 +3,7 @@
 use super::input::{DEFINITION_KEYWORDS, Input};
 use super::parser::{Parse, Parser, Reported};
 use super::{ccm, interface, template, value};
-use crate::ast::{Annotation, Intro, Item, ItemKind, TypeKind};
+use crate::ast::{Annotation, Item, ItemKind, Preamble, TypeKind};
 use crate::diagnostic::Diagnostic;
 use crate::model::Docs;
 use crate::suggest::closest;
@@ -30,7 +30,7 @@ impl Parser<'_> {
             docs.lines.extend(self.input.inner_docs());
             let pragmas = self.pragmas();
             items.extend(
-                pragmas.map(|pragma| Item { intro: Intro::default(), kind: ItemKind::Pragma(pragma) }),
+                pragmas.map(|pragma| Item { preamble: Preamble::default(), kind: ItemKind::Pragma(pragma) }),
             );
             match self.input.kind() {
                 TokenKind::End => return items,
@@ -60,33 +60,33 @@ impl Parser<'_> {
 
     /// Parses a definition. Modules, which nest, are not parsed in `item`, because its stack frame is large.
     pub(super) fn module_or_item(&mut self, place: ScopeKind) -> Parse<Item> {
-        let intro = self.intro()?;
+        let preamble = self.preamble()?;
         match place {
-            ScopeKind::File | ScopeKind::Module if self.input.at_keyword("module") => self.module(intro),
-            ScopeKind::File | ScopeKind::Module if template::at_alias(&self.input) => self.alias(intro),
-            _ => self.item(intro, place),
+            ScopeKind::File | ScopeKind::Module if self.input.at_keyword("module") => self.module(preamble),
+            ScopeKind::File | ScopeKind::Module if template::at_alias(&self.input) => self.alias(preamble),
+            _ => self.item(preamble, place),
         }
     }
 
-    fn item(&mut self, intro: Intro, place: ScopeKind) -> Parse<Item> {
+    fn item(&mut self, preamble: Preamble, place: ScopeKind) -> Parse<Item> {
         if matches!(place, ScopeKind::Component | ScopeKind::PortType) {
-            return self.port(intro, place);
+            return self.port(preamble, place);
         }
         if let Some(item) = self.idl4_item() {
             let (kind, what) = item?;
             self.semicolon(what)?;
-            return Ok(Item { intro, kind });
+            return Ok(Item { preamble, kind });
         }
         let in_body = matches!(place, ScopeKind::Interface | ScopeKind::Value | ScopeKind::Home);
         if !in_body && let Some(word) = ccm::at_ccm(&self.input) {
-            return self.ccm(intro, word, place);
+            return self.ccm(preamble, word, place);
         }
         let (kind, what) = match *self.input.kind() {
-            TokenKind::Keyword("interface") if !in_body => return self.interface(intro),
+            TokenKind::Keyword("interface") if !in_body => return self.interface(preamble),
             _ if !in_body && interface::at_flavoured_interface(&self.input) => {
-                return self.interface(intro);
+                return self.interface(preamble);
             }
-            _ if !in_body && value::at_value(&self.input) => return self.value(intro, false),
+            _ if !in_body && value::at_value(&self.input) => return self.value(preamble, false),
             TokenKind::Keyword("module" | "interface" | "valuetype" | "abstract" | "custom" | "local")
                 if in_body =>
             {
@@ -126,7 +126,7 @@ impl Parser<'_> {
             _ => return self.no_definition(),
         };
         self.semicolon(what)?;
-        Ok(Item { intro, kind })
+        Ok(Item { preamble, kind })
     }
 
     /// Reports that no definition starts with the current token, and suggests a keyword if it resembles one.
@@ -143,31 +143,31 @@ impl Parser<'_> {
         self.input.expected("a definition")
     }
 
-    fn module(&mut self, mut intro: Intro) -> Parse<Item> {
+    fn module(&mut self, mut preamble: Preamble) -> Parse<Item> {
         self.input.advance();
         if template::at_template(&self.input) {
-            return self.template(intro);
+            return self.template(preamble);
         }
         let name = self.input.new_ident("the name of the module")?;
-        let errors = self.input.out.errors();
-        let items = self.scope(ScopeKind::Module, &mut intro, &name.text, "module")?;
-        if items.is_empty() && self.input.out.errors() == errors {
+        let errors = self.input.findings.errors();
+        let items = self.scope(ScopeKind::Module, &mut preamble, &name.text, "module")?;
+        if items.is_empty() && self.input.findings.errors() == errors {
             let message = format!("module `{}` contains no definition", name.text);
             self.input.report(Diagnostic::error("empty", name.span, message));
         }
-        Ok(Item { intro, kind: ItemKind::Module { name, items } })
+        Ok(Item { preamble, kind: ItemKind::Module { name, items } })
     }
 
     /// Parses `{ ... };` with definitions.
     pub(super) fn scope(
         &mut self,
         place: ScopeKind,
-        intro: &mut Intro,
+        preamble: &mut Preamble,
         name: &str,
         what: &str,
     ) -> Parse<Vec<Item>> {
         let open = self.input.expect_punct(Punct::BraceOpen)?;
-        let items = self.nested(|parser| Ok(parser.items(place, &mut intro.docs)))?;
+        let items = self.nested(|parser| Ok(parser.items(place, &mut preamble.docs)))?;
         self.input.close_brace(open)?;
         self.semicolon(&format!("the body of {what} `{name}`"))?;
         Ok(items)
@@ -231,14 +231,14 @@ impl Parser<'_> {
         Ok(ItemKind::TypePrefix { name, prefix: self.input.string_arg("the prefix in quotes")? })
     }
 
-    pub(super) fn intro(&mut self) -> Parse<Intro> {
+    pub(super) fn preamble(&mut self) -> Parse<Preamble> {
         let mut docs = self.input.docs();
         let mut annotations = Vec::new();
         while self.input.at_punct(Punct::At) && !declares_annotation(&self.input) {
             annotations.push(self.annotation()?);
             docs.lines.extend(self.input.docs().lines);
         }
-        Ok(Intro { docs, annotations })
+        Ok(Preamble { docs, annotations })
     }
 
     /// Parses `@name`, `@name(value)` or `@name(a = 1, b = 2)`.

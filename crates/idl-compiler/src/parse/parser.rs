@@ -29,7 +29,7 @@ pub(super) struct Parser<'o> {
     /// Whether the parser is inside `<...>`, where `>>` closes two brackets instead of shifting.
     pub(super) in_angle: bool,
     /// Names of definitions in the module `Components` that the text's component constructs need.
-    pub(super) components: BTreeSet<&'static str>,
+    pub(super) needed_component_names: BTreeSet<&'static str>,
 }
 
 impl Parser<'_> {
@@ -127,7 +127,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Recovers from an error inside `depth` open blocks of a declaration. Skips its rest with the `;`. Stops
+    /// Recovers from an error inside `depth` open blocks of a declaration. Skips to the end of its `;`. Stops
     /// earlier after its last block if no `;` follows, at the `}` of the enclosing scope, or after a pragma.
     fn recover(&mut self, mut depth: usize) {
         let start = self.input.at;

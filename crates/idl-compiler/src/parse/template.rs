@@ -8,7 +8,7 @@ use super::item::ScopeKind;
 use super::parser::{Parse, Parser};
 use super::types;
 use crate::ast::{
-    Expr, ExprKind, Instance, Intro, Item, ItemKind, Name, Template, TemplateArg, TemplateParam,
+    Expr, ExprKind, Instance, Item, ItemKind, Name, Preamble, Template, TemplateArg, TemplateParam,
     TemplateParamKind,
 };
 use crate::diagnostic::Diagnostic;
@@ -19,11 +19,11 @@ const KINDS: &str = "`typename`, `interface`, `valuetype`, `eventtype`, `struct`
 
 impl Parser<'_> {
     /// Parses a template module or an instance of one, starting at the name after `module`.
-    pub(super) fn template(&mut self, intro: Intro) -> Parse<Item> {
+    pub(super) fn template(&mut self, preamble: Preamble) -> Parse<Item> {
         let start = self.input.span();
         let has_arguments = *self.input.kind_at(1) == TokenKind::Punct(Punct::Less);
         if has_arguments && at_formal(&self.input, 2) {
-            return self.template_module(intro);
+            return self.template_module(preamble);
         }
         let template = self.input.name("the name of a template module")?;
         let open = self.input.expect_punct(Punct::Less)?;
@@ -43,29 +43,29 @@ impl Parser<'_> {
         let name = self.input.new_ident("the name of the instance")?;
         self.semicolon("this instance of a template module")?;
         let instance = Instance { template, args, name, is_alias: false };
-        Ok(Item { intro, kind: ItemKind::Instance(Box::new(instance)) })
+        Ok(Item { preamble, kind: ItemKind::Instance(Box::new(instance)) })
     }
 
-    fn template_module(&mut self, mut intro: Intro) -> Parse<Item> {
+    fn template_module(&mut self, mut preamble: Preamble) -> Parse<Item> {
         let name = self.input.new_ident("the name of the template module")?;
         let open = self.input.expect_punct(Punct::Less)?;
         let params = self.with_angle(true, |parser| parser.list(Self::formal))?;
         self.input.close_angle(open, false)?;
-        let (errors, start, deepest) = (self.input.out.errors(), self.input.at, self.deepest);
+        let (errors, start, deepest) = (self.input.findings.errors(), self.input.at, self.deepest);
         self.deepest = self.depth;
         self.template_depth += 1;
-        let items = self.scope(ScopeKind::Module, &mut intro, &name.text, "template module");
+        let items = self.scope(ScopeKind::Module, &mut preamble, &name.text, "template module");
         self.template_depth -= 1;
         let height = self.deepest - self.depth;
         self.deepest = self.deepest.max(deepest);
         let items = items?;
-        if items.is_empty() && self.input.out.errors() == errors {
+        if items.is_empty() && self.input.findings.errors() == errors {
             let message = format!("template module `{}` contains no definition", name.text);
             self.input.report(Diagnostic::error("empty", name.span, message));
         }
         let token_count = self.input.at - start;
         let template = Template { name, params, items, token_count, height };
-        Ok(Item { intro, kind: ItemKind::Template(Rc::new(template)) })
+        Ok(Item { preamble, kind: ItemKind::Template(Rc::new(template)) })
     }
 
     fn formal(&mut self) -> Parse<TemplateParam> {
@@ -121,7 +121,7 @@ impl Parser<'_> {
         self.expr("a type or a value").map(TemplateArg::Value)
     }
 
-    pub(super) fn alias(&mut self, intro: Intro) -> Parse<Item> {
+    pub(super) fn alias(&mut self, preamble: Preamble) -> Parse<Item> {
         let span = self.input.span();
         self.input.advance();
         let template = self.input.name("the name of a template module")?;
@@ -135,7 +135,7 @@ impl Parser<'_> {
             self.input.report(error.help(format!("write `module {}<...> {};`", template.text(), name.text)));
         }
         let instance = Instance { template, args, name, is_alias: true };
-        Ok(Item { intro, kind: ItemKind::Instance(Box::new(instance)) })
+        Ok(Item { preamble, kind: ItemKind::Instance(Box::new(instance)) })
     }
 }
 

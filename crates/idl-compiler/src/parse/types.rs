@@ -3,7 +3,7 @@
 use super::input::Input;
 use super::parser::{Parse, Parser, Reported};
 use crate::ast::{
-    Case, Declarator, Enumerator, Expr, Ident, Intro, Member, MemberKind, TypeKind, TypeSpec, Union,
+    Case, Declarator, Enumerator, Expr, Ident, Member, MemberKind, Preamble, TypeKind, TypeSpec, Union,
 };
 use crate::diagnostic::Diagnostic;
 use crate::model::Primitive;
@@ -199,7 +199,7 @@ impl Parser<'_> {
         let mut members = Vec::new();
         loop {
             let pragmas = self.pragmas().map(MemberKind::Pragma);
-            members.extend(pragmas.map(|kind| Member { intro: Intro::default(), kind }));
+            members.extend(pragmas.map(|kind| Member { preamble: Preamble::default(), kind }));
             if matches!(self.input.kind(), TokenKind::Punct(Punct::BraceClose) | TokenKind::End) {
                 return Ok(members);
             }
@@ -213,11 +213,11 @@ impl Parser<'_> {
     }
 
     fn member(&mut self) -> Parse<Member> {
-        let intro = self.intro()?;
+        let preamble = self.preamble()?;
         let ty = self.type_spec("the type of a member")?;
         let declarators = self.declarators()?;
         self.semicolon("this member")?;
-        Ok(Member { intro, kind: MemberKind::Data { ty, declarators } })
+        Ok(Member { preamble, kind: MemberKind::Data { ty, declarators } })
     }
 
     fn enumeration(&mut self) -> Parse<TypeKind> {
@@ -237,8 +237,8 @@ impl Parser<'_> {
             self.input.report(Diagnostic::error("empty", name.span, message));
         } else {
             loop {
-                let intro = self.intro()?;
-                enumerators.push(Enumerator { intro, name: self.input.new_ident(item)? });
+                let preamble = self.preamble()?;
+                enumerators.push(Enumerator { preamble, name: self.input.new_ident(item)? });
                 if !self.input.take_punct(Punct::Comma) {
                     break;
                 }
@@ -255,42 +255,42 @@ impl Parser<'_> {
     }
 
     fn union(&mut self) -> Parse<TypeKind> {
-        let (name, intro, discriminator) = self.switch()?;
+        let (name, preamble, discriminator) = self.switch()?;
         let open = self.input.expect_punct(Punct::BraceOpen)?;
-        let errors = self.input.out.errors();
+        let errors = self.input.findings.errors();
         let cases = self.until_brace(|parser| parser.with_angle(false, Self::case))?;
         self.input.close_brace(open)?;
-        if cases.is_empty() && self.input.out.errors() == errors {
+        if cases.is_empty() && self.input.findings.errors() == errors {
             let message = format!("union `{}` has no members", name.text);
             self.input.report(Diagnostic::error("empty", name.span, message));
         }
-        Ok(TypeKind::Union(Box::new(Union { name, intro, discriminator, cases })))
+        Ok(TypeKind::Union(Box::new(Union { name, preamble, discriminator, cases })))
     }
 
     /// Parses a union up to its body. Returns its name, and the annotations and type of its discriminator.
-    fn switch(&mut self) -> Parse<(Ident, Intro, TypeSpec)> {
+    fn switch(&mut self) -> Parse<(Ident, Preamble, TypeSpec)> {
         self.input.advance();
         let name = self.input.new_ident("the name of the union")?;
         if !self.input.take_keyword("switch") {
             return self.input.expected("`switch`");
         }
         self.input.expect_punct(Punct::ParenOpen)?;
-        let intro = self.intro()?;
+        let preamble = self.preamble()?;
         let discriminator = self.type_spec("the type of the discriminator")?;
         self.input.expect_punct(Punct::ParenClose)?;
-        Ok((name, intro, discriminator))
+        Ok((name, preamble, discriminator))
     }
 
     fn case(&mut self) -> Parse<Case> {
-        let (labels, intro) = self.labels()?;
+        let (labels, preamble) = self.labels()?;
         let ty = self.type_spec("the type of the member")?;
         let declarator = self.member_of_case()?;
-        Ok(Case { labels, intro, ty, declarator })
+        Ok(Case { labels, preamble, ty, declarator })
     }
 
     /// Parses labels. Also returns the documentation and annotations before the labels and before the member.
-    fn labels(&mut self) -> Parse<(Labels, Intro)> {
-        let before = self.intro()?;
+    fn labels(&mut self) -> Parse<(Labels, Preamble)> {
+        let before = self.preamble()?;
         let mut labels = Vec::new();
         loop {
             let start = self.input.span();
@@ -307,10 +307,10 @@ impl Parser<'_> {
         if labels.is_empty() {
             return self.input.expected("`case` or `default`");
         }
-        let mut intro = self.intro()?;
-        intro.docs.lines.splice(0..0, before.docs.lines);
-        intro.annotations.splice(0..0, before.annotations);
-        Ok((labels, intro))
+        let mut preamble = self.preamble()?;
+        preamble.docs.lines.splice(0..0, before.docs.lines);
+        preamble.annotations.splice(0..0, before.annotations);
+        Ok((labels, preamble))
     }
 
     /// Parses the name of the member after its type, and the `;`.

@@ -3,7 +3,7 @@
 use super::input::Input;
 use super::item::ScopeKind;
 use super::parser::{Parse, Parser};
-use crate::ast::{Factory, Ident, Intro, Item, ItemKind, State, Value};
+use crate::ast::{Factory, Ident, Item, ItemKind, Preamble, State, Value};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Direction, ValueModifier, Visibility};
 use crate::source::Span;
@@ -12,7 +12,7 @@ use crate::token::{Punct, TokenKind};
 impl Parser<'_> {
     /// Parses a value type, its forward declaration, or a value box, starting at the modifier or the keyword.
     /// The caller has checked that the keyword is `valuetype` or `eventtype`.
-    pub(super) fn value(&mut self, mut intro: Intro, is_event: bool) -> Parse<Item> {
+    pub(super) fn value(&mut self, mut preamble: Preamble, is_event: bool) -> Parse<Item> {
         let modifier_span = self.input.span();
         let modifier = match self.input.kind() {
             TokenKind::Keyword("abstract") => ValueModifier::Abstract,
@@ -25,18 +25,18 @@ impl Parser<'_> {
         }
         self.input.advance();
         if is_event {
-            self.components.extend(["EventBase", "EventConsumerBase"]);
+            self.needed_component_names.extend(["EventBase", "EventConsumerBase"]);
         }
         let what = if is_event { "event type" } else { "value type" };
         let name = self.input.new_ident(&format!("the name of the {what}"))?;
         if self.input.take_punct(Punct::Semicolon) {
             let is_abstract = modifier == ValueModifier::Abstract;
-            return Ok(Item { intro, kind: ItemKind::ForwardValue { is_abstract, is_event, name } });
+            return Ok(Item { preamble, kind: ItemKind::ForwardValue { is_abstract, is_event, name } });
         }
         let inherits = matches!(self.input.kind(), TokenKind::Punct(Punct::Colon | Punct::BraceOpen))
             || self.input.at_keyword("supports");
         if !inherits && !is_event {
-            return self.value_box(intro, name, modifier_span);
+            return self.value_box(preamble, name, modifier_span);
         }
         let mut truncatable = None;
         let bases = if self.input.take_punct(Punct::Colon) {
@@ -53,9 +53,9 @@ impl Parser<'_> {
                 (_, false) => "`,` or `{`",
             });
         }
-        let items = self.scope(ScopeKind::Value, &mut intro, &name.text, what)?;
+        let items = self.scope(ScopeKind::Value, &mut preamble, &name.text, what)?;
         let value = Value { modifier, modifier_span, is_event, name, truncatable, bases, supports, items };
-        Ok(Item { intro, kind: ItemKind::Value(Box::new(value)) })
+        Ok(Item { preamble, kind: ItemKind::Value(Box::new(value)) })
     }
 
     /// Parses the bases of a value type. `truncatable` is only allowed before the first.
@@ -74,7 +74,7 @@ impl Parser<'_> {
         Ok(bases)
     }
 
-    fn value_box(&mut self, intro: Intro, name: Ident, modifier: Option<Span>) -> Parse<Item> {
+    fn value_box(&mut self, preamble: Preamble, name: Ident, modifier: Option<Span>) -> Parse<Item> {
         let ty = self.type_spec("`:`, `supports`, `{`, `;` or the type in a value box")?;
         if let Some(span) = modifier {
             let message = format!("value box `{}` cannot be abstract or custom", name.text);
@@ -86,7 +86,7 @@ impl Parser<'_> {
             return self.input.fail(error.help("name the array type with a typedef, and use the name here"));
         }
         self.semicolon("this value box")?;
-        Ok(Item { intro, kind: ItemKind::ValueBox { name, ty } })
+        Ok(Item { preamble, kind: ItemKind::ValueBox { name, ty } })
     }
 
     /// Parses a state member or factory; `None`, without consuming a token, for anything else.

@@ -6,7 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::limits::MAX_DEPTH;
 use crate::source::Span;
 
-/// A number. The result of an operator is unsigned if one operand is.
+/// A number. The result of an arithmetic or bitwise operator is unsigned if one operand is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Value {
     bits: u64,

@@ -50,8 +50,8 @@ impl Preprocessor<'_> {
         let text = unspliced(text).unwrap_or_else(|| text.to_owned());
         let text = text.trim();
         let is_first = matches!(open.guard, GuardState::Unread);
-        // Not an include guard: a directive before the `#ifndef` or after the `#endif`, or an `#else`
-        // between.
+        // The file has no include guard if another directive precedes the `#ifndef` or follows the `#endif`,
+        // or if the `#ifndef` has an `#else` or `#elif`.
         let in_guard = open.conditions.len() == 1 && matches!(&*word.text, "else" | "elif");
         if is_first || in_guard || matches!(open.guard, GuardState::Closed(_)) {
             open.guard = match line.as_slice() {

@@ -299,7 +299,7 @@ impl Preprocessor<'_> {
         expanded
     }
 
-    /// Returns the body with the arguments inserted. Each token gets the location of the use.
+    /// Returns the body with the arguments inserted. Each token of the body gets the location of the use.
     fn substitute(
         &mut self,
         definition: &Macro,

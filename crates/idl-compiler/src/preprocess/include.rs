@@ -168,12 +168,16 @@ impl Preprocessor<'_> {
     }
 
     fn open_text(&mut self, path: PathBuf, text: Rc<str>, from: Option<Span>) {
-        let info = FileInfo { path: Some(self.settings.files.watched(&path)), from, ..FileInfo::default() };
+        let info = FileInfo {
+            path: Some(self.settings.files.watched(&path)),
+            include_span: from,
+            ..FileInfo::default()
+        };
         self.open_file(path, text, info);
     }
 
     fn open_standard(&mut self, file: &'static StandardFile, from: Option<Span>) {
-        let info = FileInfo { from, standard: Some(file), ..FileInfo::default() };
+        let info = FileInfo { include_span: from, standard: Some(file), ..FileInfo::default() };
         self.open_file(file.path(), file.text.into(), info);
     }
 
@@ -182,7 +186,7 @@ impl Preprocessor<'_> {
     }
 
     fn open_file(&mut self, path: PathBuf, text: Rc<str>, info: FileInfo) {
-        let (identity, from) = (self.identity(&path), info.from);
+        let (identity, from) = (self.identity(&path), info.include_span);
         let is_guarded = self.files.guards.get(&identity).is_some_and(|name| self.macros.contains_key(name));
         if is_guarded || self.files.pragma_once.contains(&identity) || self.is_input_already_read(&identity) {
             return;

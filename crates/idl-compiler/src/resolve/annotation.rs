@@ -6,7 +6,7 @@ use super::bits;
 use super::known::AnnotatedKind;
 use super::scope::ScopeId;
 use super::symbols::{Resolver, Symbols};
-use crate::ast::Intro;
+use crate::ast::Preamble;
 use crate::diagnostic::Diagnostic;
 use crate::model::{
     Annotation, Annotations, DefId, DefKind, Direction, Enumerator, Flavour, Model, Param, Primitive, Type,
@@ -16,13 +16,18 @@ use crate::source::Span;
 
 impl Resolver<'_> {
     /// Resolves the annotations of a declaration. Invalid arguments are reported and left out.
-    pub(super) fn annotations(&mut self, intro: &Intro, scope: ScopeId, place: AnnotatedKind) -> Annotations {
-        self.check_allowed(intro, place, scope);
+    pub(super) fn annotations(
+        &mut self,
+        preamble: &Preamble,
+        scope: ScopeId,
+        place: AnnotatedKind,
+    ) -> Annotations {
+        self.check_allowed(preamble, place, scope);
         let resolved = |annotation: &crate::ast::Annotation| {
             let args = self.annotation_args(annotation, scope);
             Annotation { name: annotation.name.clone(), args, span: annotation.span }
         };
-        Annotations(intro.annotations.iter().map(resolved).collect())
+        Annotations(preamble.annotations.iter().map(resolved).collect())
     }
 }
 

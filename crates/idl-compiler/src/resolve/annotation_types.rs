@@ -5,14 +5,14 @@ use super::constant;
 use super::known::{ArgumentKind, KNOWN};
 use super::scope::{Entity, ScopeId};
 use super::symbols::{DeclaredAnnotation, Resolver, Symbols, children_mut};
-use crate::ast::{self, AnnotationDef, Binary, Expr, ExprKind, Ident, Intro};
+use crate::ast::{self, AnnotationDef, Binary, Expr, ExprKind, Ident, Preamble};
 use crate::diagnostic::Diagnostic;
 use crate::model::{AnnotationArg, AnnotationMember, AnnotationType, AnnotationValue, Primitive, Type};
 use crate::source::Span;
 use crate::suggest::closest;
 
 impl Resolver<'_> {
-    pub(super) fn annotation_def(&mut self, intro: &Intro, def: AnnotationDef, scope: ScopeId) {
+    pub(super) fn annotation_def(&mut self, preamble: &Preamble, def: AnnotationDef, scope: ScopeId) {
         let owner = self.symbols.scope(scope).owner;
         let inside = self.symbols.open_inner_scope(owner, scope);
         // Types in an annotation cannot be named outside of it, so the enclosing scope does not list them.
@@ -54,7 +54,7 @@ impl Resolver<'_> {
         let index = self.symbols.model.annotation_types.len();
         self.annotation_keys.push(key.clone());
         self.annotation_types.insert(key, DeclaredAnnotation { index, inside });
-        let docs = intro.docs.clone();
+        let docs = preamble.docs.clone();
         self.symbols.model.annotation_types.push(AnnotationType { name: scoped, docs, members, span });
     }
 

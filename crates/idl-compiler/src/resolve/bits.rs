@@ -6,7 +6,7 @@ use super::expr;
 use super::known::AnnotatedKind;
 use super::scope::{Entity, ScopeId};
 use super::symbols::{Progress, Resolver, Symbols};
-use crate::ast::{self, Ident, Intro, Name, TypeSpec};
+use crate::ast::{self, Ident, Name, Preamble, TypeSpec};
 use crate::diagnostic::Diagnostic;
 use crate::model::{
     AnnotationValue, Annotations, BitField, Bitmask, Bitset, ConstValue, DefId, DefKind, Flag, Primitive,
@@ -21,11 +21,11 @@ const MAX_BITS: u32 = 64;
 const DEFAULT_BIT_BOUND: u8 = 32;
 
 impl Resolver<'_> {
-    pub(super) fn bitset(&mut self, intro: Intro, bitset: ast::Bitset, scope: ScopeId) {
+    pub(super) fn bitset(&mut self, preamble: Preamble, bitset: ast::Bitset, scope: ScopeId) {
         // The base is looked up in the enclosing scope, before the bitset's own name counts as defined.
         let base = bitset.base.as_ref().and_then(|base| bitset_base(&mut self.symbols, base, scope));
         let body = Bitset { base, fields: Vec::new() };
-        let (id, _) = self.begin(&intro, &bitset.name, DefKind::Bitset(body), scope);
+        let (id, _) = self.begin(&preamble, &bitset.name, DefKind::Bitset(body), scope);
         let Some(inside) = self.symbols.states[id.index()].scope else { return };
         let mut bits: u32 =
             self.symbols.model.all_bit_fields(id).iter().map(|field| u32::from(field.width)).sum();
@@ -33,7 +33,7 @@ impl Resolver<'_> {
         for field in bitset.fields {
             let width = field_width(&mut self.symbols, &field, inside);
             let ty = self.field_type(field.ty.as_ref(), width, field.width.span, inside);
-            let annotations = self.annotations(&field.intro, inside, AnnotatedKind::Field);
+            let annotations = self.annotations(&field.preamble, inside, AnnotatedKind::Field);
             let unnamed = field.names.is_empty().then_some((None, field.span));
             let named = field.names.into_iter().map(|name| (Some(name.text), name.span));
             for (name, span) in unnamed.into_iter().chain(named) {
@@ -51,7 +51,7 @@ impl Resolver<'_> {
                     let error = Diagnostic::error("bad-bits", span, message);
                     self.symbols.report(error.note("the fields of its bases count as well"));
                 }
-                let (docs, annotations) = (field.intro.docs.clone(), annotations.clone());
+                let (docs, annotations) = (field.preamble.docs.clone(), annotations.clone());
                 if let DefKind::Bitset(body) = &mut self.symbols.model.defs[id.index()].kind {
                     body.fields.push(BitField { name, width, ty, docs, annotations, span });
                 }
@@ -110,9 +110,9 @@ impl Resolver<'_> {
         Some(primitive)
     }
 
-    pub(super) fn bitmask(&mut self, intro: Intro, bitmask: ast::Bitmask, scope: ScopeId) {
+    pub(super) fn bitmask(&mut self, preamble: Preamble, bitmask: ast::Bitmask, scope: ScopeId) {
         let body = Bitmask { bit_bound: DEFAULT_BIT_BOUND, flags: Vec::new() };
-        let (id, _) = self.begin(&intro, &bitmask.name, DefKind::Bitmask(body), scope);
+        let (id, _) = self.begin(&preamble, &bitmask.name, DefKind::Bitmask(body), scope);
         let annotations = self.symbols.model.def(id).annotations.clone();
         let bound = annotation_number(&mut self.symbols, &annotations, "bit_bound", 1, 64)
             .unwrap_or(Some(DEFAULT_BIT_BOUND));
@@ -121,7 +121,7 @@ impl Resolver<'_> {
         let mut next = 0;
         for flag in bitmask.flags {
             let declared = self.symbols.declare_local(inside, &flag.name, Entity::Member, "flag");
-            let annotations = self.annotations(&flag.intro, inside, AnnotatedKind::Flag);
+            let annotations = self.annotations(&flag.preamble, inside, AnnotatedKind::Flag);
             let position = annotation_number(&mut self.symbols, &annotations, "position", 0, 63);
             let position = position.unwrap_or(Some(next));
             let (Some(position), true) = (position, declared) else { continue };
@@ -140,7 +140,7 @@ impl Resolver<'_> {
                 continue;
             }
             if let DefKind::Bitmask(body) = &mut self.symbols.model.defs[id.index()].kind {
-                body.flags.push(Flag { name: text, position, docs: flag.intro.docs, annotations, span });
+                body.flags.push(Flag { name: text, position, docs: flag.preamble.docs, annotations, span });
             }
         }
         if let (DefKind::Bitmask(body), Some(bound)) = (&mut self.symbols.model.defs[id.index()].kind, bound)
@@ -158,7 +158,7 @@ fn bitset_base(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> Option
 }
 
 fn field_width(symbols: &mut Symbols<'_>, field: &ast::BitField, scope: ScopeId) -> Option<u8> {
-    let width = expr::wide_integer(symbols, &field.width, scope)?;
+    let width = expr::untyped_integer(symbols, &field.width, scope)?;
     if (1..=i128::from(MAX_BITS)).contains(&width) {
         return u8::try_from(width).ok();
     }

@@ -9,31 +9,31 @@ use super::implied::components_name;
 use super::interface;
 use super::scope::ScopeId;
 use super::symbols::{Progress, Resolver, Symbols};
-use crate::ast::{self, Ident, Intro, Item, ItemKind, Name};
+use crate::ast::{self, Ident, Item, ItemKind, Name, Preamble};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Construct, DefId, Interface};
 
 impl Resolver<'_> {
-    pub(super) fn component(&mut self, intro: Intro, component: ast::Component, scope: ScopeId) {
+    pub(super) fn component(&mut self, preamble: Preamble, component: ast::Component, scope: ScopeId) {
         let ast::Component { name, base, supports, items } = component;
-        self.component_or_connector(intro, Construct::Component, &name, base, supports, items, scope);
+        self.component_or_connector(preamble, Construct::Component, &name, base, supports, items, scope);
     }
 
     pub(super) fn connector(
         &mut self,
-        intro: Intro,
+        preamble: Preamble,
         name: &Ident,
         base: Option<Name>,
         items: Vec<Item>,
         scope: ScopeId,
     ) {
-        self.component_or_connector(intro, Construct::Connector, name, base, Vec::new(), items, scope);
+        self.component_or_connector(preamble, Construct::Connector, name, base, Vec::new(), items, scope);
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one declaration")]
     fn component_or_connector(
         &mut self,
-        intro: Intro,
+        preamble: Preamble,
         construct: Construct,
         name: &Ident,
         base: Option<Name>,
@@ -46,12 +46,12 @@ impl Resolver<'_> {
         let mut bases = vec![base.unwrap_or_else(|| components_name("CCMObject", name.span))];
         bases.extend(supports);
         let body = Interface { construct, ..Interface::default() };
-        let (id, inside) = self.open_interface(&intro, body, name, &bases, scope);
+        let (id, inside) = self.open_interface(&preamble, body, name, &bases, scope);
         self.symbols.mark_unknown_bases(id, unknown);
         for item in items {
             let Some(inside) = inside else { continue };
             match item.kind {
-                ItemKind::Port(port) => self.port(item.intro, port, inside),
+                ItemKind::Port(port) => self.port(item.preamble, port, inside),
                 _ => self.item(item, inside),
             }
         }

@@ -1,6 +1,6 @@
 //! Values of constants, labels and annotation arguments, evaluated in the required type.
 
-use super::scope::{Entity, ScopeId, article};
+use super::scope::{Entity, ScopeId, with_article};
 use super::symbols::Symbols;
 use super::{expr, fixed, real};
 use crate::ast::{Expr, ExprKind, Name};
@@ -156,7 +156,7 @@ pub(super) fn mismatch<T>(symbols: &mut Symbols<'_>, expr: &Expr, wanted: &str, 
         ExprKind::Unary(..) | ExprKind::Binary(..) => "a computed value".to_owned(),
         ExprKind::Name(name) => {
             let (ty, _) = named_value(symbols, name, scope)?;
-            format!("{} of type `{}`", article("constant"), symbols.model.describe(ty))
+            format!("{} of type `{}`", with_article("constant"), symbols.model.describe(ty))
         }
     };
     let error = Diagnostic::error("type-mismatch", expr.span, format!("expected {wanted}, found {found}"));
@@ -196,11 +196,11 @@ pub(super) fn untyped_value(symbols: &mut Symbols<'_>, expr: &Expr, scope: Scope
         _ if has_operand(expr, &|kind| matches!(kind, ExprKind::Float(_))) => {
             real::float(symbols, expr, Primitive::Double, scope)
         }
-        _ => expr::wide_integer(symbols, expr, scope).map(ConstValue::Integer),
+        _ => expr::untyped_integer(symbols, expr, scope).map(ConstValue::Integer),
     }
 }
 
-/// Formats a value as in IDL.
+/// Formats a value for a message.
 pub(super) fn format_value(model: &Model, value: &ConstValue) -> String {
     match value {
         ConstValue::Bool(true) => "`TRUE`".to_owned(),

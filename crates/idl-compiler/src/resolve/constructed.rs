@@ -4,7 +4,7 @@ use super::known::AnnotatedKind;
 use super::scope::{Entity, ScopeId};
 use super::symbols::{Progress, Resolver, Symbols};
 use super::{annotation, repository_id, typed_annotation, types};
-use crate::ast::{self, Ident, Intro, MemberKind, Name};
+use crate::ast::{self, Ident, MemberKind, Name, Preamble};
 use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, DefKind, Enum, Enumerator, Member, Struct};
 use crate::work;
@@ -12,7 +12,7 @@ use crate::work;
 impl Resolver<'_> {
     pub(super) fn structure(
         &mut self,
-        intro: Intro,
+        preamble: Preamble,
         name: &Ident,
         base: Option<&Name>,
         members: Vec<ast::Member>,
@@ -20,7 +20,7 @@ impl Resolver<'_> {
     ) -> Option<DefId> {
         // The base is looked up in the enclosing scope, before the struct's own name counts as defined.
         let base = base.and_then(|base| struct_base(&mut self.symbols, base, scope));
-        let (id, declared) = self.begin(&intro, name, DefKind::Struct(Struct::default()), scope);
+        let (id, declared) = self.begin(&preamble, name, DefKind::Struct(Struct::default()), scope);
         if let DefKind::Struct(body) = &mut self.symbols.model.defs[id.index()].kind {
             body.base = base;
         }
@@ -34,8 +34,14 @@ impl Resolver<'_> {
         declared.then_some(id)
     }
 
-    pub(super) fn exception(&mut self, intro: Intro, name: &Ident, items: Vec<ast::Member>, scope: ScopeId) {
-        let (id, _) = self.begin(&intro, name, DefKind::Exception(Struct::default()), scope);
+    pub(super) fn exception(
+        &mut self,
+        preamble: Preamble,
+        name: &Ident,
+        items: Vec<ast::Member>,
+        scope: ScopeId,
+    ) {
+        let (id, _) = self.begin(&preamble, name, DefKind::Exception(Struct::default()), scope);
         self.members(id, items);
     }
 
@@ -55,11 +61,11 @@ impl Resolver<'_> {
                 let ty = base.and_then(|base| types::array(&mut self.symbols, base, &declarator.dims, scope));
                 let declared = self.symbols.declare_local(scope, &declarator.name, Entity::Member, "member");
                 let Some(ty) = ty.filter(|_| declared) else { continue };
-                let mut annotations = self.annotations(&member.intro, scope, AnnotatedKind::Member);
-                typed_annotation::evaluate(&mut self.symbols, &member.intro, &mut annotations, ty, scope);
+                let mut annotations = self.annotations(&member.preamble, scope, AnnotatedKind::Member);
+                typed_annotation::evaluate(&mut self.symbols, &member.preamble, &mut annotations, ty, scope);
                 annotation::check_non_nil(&mut self.symbols, &annotations, Some(ty));
                 let Ident { text, span } = declarator.name;
-                let member = Member { name: text, ty, docs: member.intro.docs.clone(), annotations, span };
+                let member = Member { name: text, ty, docs: member.preamble.docs.clone(), annotations, span };
                 if let DefKind::Struct(body) | DefKind::Exception(body) =
                     &mut self.symbols.model.defs[id.index()].kind
                 {
@@ -74,18 +80,18 @@ impl Resolver<'_> {
     /// Resolves an enum. Its enumerators are declared in the enclosing scope.
     pub(super) fn enumeration(
         &mut self,
-        intro: Intro,
+        preamble: Preamble,
         name: &Ident,
         enumerators: Vec<ast::Enumerator>,
         scope: ScopeId,
     ) -> Option<DefId> {
-        let id = self.new_def(&intro, name, DefKind::Enum(Enum::default()), scope);
+        let id = self.new_def(&preamble, name, DefKind::Enum(Enum::default()), scope);
         let declared = self.symbols.declare_def(id, scope, name, "enum");
         for (ordinal, enumerator) in (0u32..).zip(enumerators) {
             self.symbols.declare(scope, &enumerator.name, Entity::Enumerator(id, ordinal), "enumerator");
-            let annotations = self.annotations(&enumerator.intro, scope, AnnotatedKind::Enumerator);
+            let annotations = self.annotations(&enumerator.preamble, scope, AnnotatedKind::Enumerator);
             let Ident { text, span } = enumerator.name;
-            let enumerator = Enumerator { name: text, docs: enumerator.intro.docs, annotations, span };
+            let enumerator = Enumerator { name: text, docs: enumerator.preamble.docs, annotations, span };
             if let DefKind::Enum(body) = &mut self.symbols.model.defs[id.index()].kind {
                 body.enumerators.push(enumerator);
             }

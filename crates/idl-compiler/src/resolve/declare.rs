@@ -1,7 +1,7 @@
 //! The rules for declaring names in scopes.
 
 use super::repository_id;
-use super::scope::{Entity, Entry, PARAMETER, Scope, ScopeId, article, full_name};
+use super::scope::{Entity, Entry, PARAMETER, Scope, ScopeId, full_name, with_article};
 use super::symbols::{Progress, Symbols};
 use crate::ast::Ident;
 use crate::diagnostic::{Diagnostic, Severity};
@@ -168,7 +168,7 @@ impl Symbols<'_> {
         } else {
             Diagnostic::error("redefinition", new.span, format!("`{name}` is already declared in this scope"))
         };
-        let mut error = error.and(earlier.span, format!("declared here as {}", article(earlier.what)));
+        let mut error = error.and(earlier.span, format!("declared here as {}", with_article(earlier.what)));
         if matches!(earlier.entity, Entity::Template(_)) && new.what.ends_with("module") {
             error = error.note("a template module cannot be opened again");
         }
@@ -225,7 +225,7 @@ impl Symbols<'_> {
             new.what, new.name, entry.what, entry.name
         );
         let error = Diagnostic::error("inherited-redefinition", new.span, message);
-        let error = error.and(entry.span, format!("{} of `{base}`", article(entry.what)));
+        let error = error.and(entry.span, format!("{} of `{base}`", with_article(entry.what)));
         self.report(self.implied.explain(error, [new, &entry]));
         true
     }

@@ -4,7 +4,7 @@
 use super::implied::{absolute_name, components_name, implied_operation};
 use super::scope::{Entity, ScopeId};
 use super::symbols::{Progress, Resolver, Symbols};
-use crate::ast::{Ident, Intro, Item, ItemKind, TypeKind, TypeSpec};
+use crate::ast::{Ident, Item, ItemKind, Preamble, TypeKind, TypeSpec};
 use crate::model::{Construct, DefId, DefKind, Docs, Interface, Model};
 
 impl Resolver<'_> {
@@ -34,16 +34,16 @@ impl Resolver<'_> {
         }
         let consumer = self.symbols.implied.consumer_name(name);
         let docs = Docs { lines: vec![format!("Takes events of the type `{}`.", name.text)] };
-        let intro = Intro { docs, annotations: Vec::new() };
+        let preamble = Preamble { docs, annotations: Vec::new() };
         let body = Interface { construct: Construct::EventConsumer, ..Interface::default() };
-        let (id, inside) = self.open_interface(&intro, body, &consumer, &bases, scope);
+        let (id, inside) = self.open_interface(&preamble, body, &consumer, &bases, scope);
         if let Some(inside) = inside {
             let event =
                 TypeSpec { kind: TypeKind::Name(absolute_name(&self.symbols.model, event, span)), span };
             let void = TypeSpec { kind: TypeKind::Void, span };
             let (param, push) = (format!("the_{}", name.text), format!("push_{}", name.text));
             let push = implied_operation(Ident { text: push, span }, void, &[(&param, event)], &[]);
-            self.item(Item { intro: Intro::default(), kind: ItemKind::Operation(push) }, inside);
+            self.item(Item { preamble: Preamble::default(), kind: ItemKind::Operation(push) }, inside);
         }
         self.symbols.states[id.index()].progress = Progress::Complete;
         self.symbols.implied.consumers.insert(event, id);

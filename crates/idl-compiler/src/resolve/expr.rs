@@ -28,7 +28,7 @@ pub(super) fn integer(symbols: &mut Symbols<'_>, expr: &Expr, ty: Primitive, sco
 }
 
 /// Evaluates an integer expression without a required type.
-pub(super) fn wide_integer(symbols: &mut Symbols<'_>, expr: &Expr, scope: ScopeId) -> Option<i128> {
+pub(super) fn untyped_integer(symbols: &mut Symbols<'_>, expr: &Expr, scope: ScopeId) -> Option<i128> {
     evaluate(symbols, expr, MIN_VALUE, MAX_VALUE, scope)
 }
 

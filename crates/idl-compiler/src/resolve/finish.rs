@@ -87,10 +87,10 @@ struct CycleFinder<'m> {
     model: &'m Model,
     /// Visit number of each type, from 1; 0 if not yet visited.
     visit_numbers: Vec<u32>,
-    /// The lowest reachable visit number on the stack; `u32::MAX` for complete components.
+    /// The lowest reachable visit number on the stack; `u32::MAX` in a complete strongly connected component.
     low_links: Vec<u32>,
     visit_count: u32,
-    /// Types whose component is not complete.
+    /// Types whose strongly connected component is not complete.
     stack: Vec<TypeId>,
     cyclic: Vec<TypeId>,
 }

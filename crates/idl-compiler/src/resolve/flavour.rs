@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::scope::article;
+use super::scope::with_article;
 use super::symbols::Symbols;
 use crate::ast::{Ident, Name};
 use crate::diagnostic::Diagnostic;
@@ -23,9 +23,9 @@ pub(super) fn check_same_flavour(symbols: &mut Symbols<'_>, id: DefId, name: &Id
         return;
     }
     let (before, now) = (earlier.kind.description(), kind.description());
-    let message = format!("{now} `{}` is declared elsewhere as {}", name.text, article(before));
+    let message = format!("{now} `{}` is declared elsewhere as {}", name.text, with_article(before));
     let error = Diagnostic::error("forward-kind", name.span, message);
-    let error = error.and(earlier.span, format!("declared here as {}", article(before)));
+    let error = error.and(earlier.span, format!("declared here as {}", with_article(before)));
     symbols.report(error.help(format!("write `{before}` in both places, or `{now}`")));
 }
 
@@ -59,15 +59,15 @@ pub(super) fn check_base_flavours(
         // A base that is listed by a typedef's name is not found. Then the error is at the interface.
         let listed = names.iter().find(|name| name.parts.last().is_some_and(|part| part.text == base.name));
         let error = Diagnostic::error(code, listed.map_or(interface.span, |name| name.span), message);
-        let error = error.and(base.span, format!("declared here as {}", article(what)));
+        let error = error.and(base.span, format!("declared here as {}", with_article(what)));
         symbols.report(error.note(note));
     }
 }
 
 /// Checks where local interfaces, native types and `@stream` are used. Types that contain references to local
 /// interfaces are not allowed in remote operations and in the state of values. Native types are not allowed
-/// inside other types, and `@stream` only in operations whose calls are always remote. The check runs at the
-/// end, because a sequence may be declared before its elements are defined.
+/// inside other types. `@stream` is not allowed in operations of local and abstract interfaces. The check
+/// runs at the end, because a sequence may be declared before its elements are defined.
 pub(super) fn check_local_types(symbols: &mut Symbols<'_>) {
     let is_special = |kind: &DefKind| match kind {
         DefKind::Interface(interface) => interface.flavour != Flavour::Plain,

@@ -7,12 +7,14 @@ use super::implied::{Home, absolute_name, components_name, implied_operation};
 use super::scope::{Entity, ScopeId};
 use super::symbols::{Progress, Resolver, Symbols};
 use super::value;
-use crate::ast::{self, Factory, Ident, Intro, Item, ItemKind, Name, Operation, Raises, TypeKind, TypeSpec};
+use crate::ast::{
+    self, Factory, Ident, Item, ItemKind, Name, Operation, Preamble, Raises, TypeKind, TypeSpec,
+};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Construct, DefId, Docs, Interface, Visibility};
 
 impl Resolver<'_> {
-    pub(super) fn home(&mut self, intro: Intro, home: ast::Home, scope: ScopeId) {
+    pub(super) fn home(&mut self, preamble: Preamble, home: ast::Home, scope: ScopeId) {
         let ast::Home { name, base, supports, manages, primary_key, items } = home;
         let span = name.span;
         let base = base.as_ref().and_then(|base| {
@@ -41,7 +43,7 @@ impl Resolver<'_> {
                         continue;
                     }
                 };
-                self.operation(item.intro, home_operation(factory, component.clone(), failure), inside);
+                self.operation(item.preamble, home_operation(factory, component.clone(), failure), inside);
             }
         }
         self.symbols.states[explicit.0.index()].progress = Progress::Complete;
@@ -51,7 +53,7 @@ impl Resolver<'_> {
             absolute_name(&self.symbols.model, implicit, span),
         ];
         let body = Interface { construct: Construct::Home, ..Interface::default() };
-        let (id, _) = self.open_interface(&intro, body, &name, &bases, scope);
+        let (id, _) = self.open_interface(&preamble, body, &name, &bases, scope);
         self.symbols.states[id.index()].progress = Progress::Complete;
         self.symbols.implied.homes.insert(id, Home { explicit: explicit.0, managed });
     }
@@ -68,10 +70,10 @@ impl Resolver<'_> {
         let name = Ident { text: format!("{}{suffix}", home.text), span: home.span };
         let origin = format!("home `{}` also declares `{}`", home.text, name.text);
         self.symbols.implied.note_origin(&name, origin);
-        let origin = if construct == Construct::HomeExplicit { "declares" } else { "has like every home" };
-        let docs = Docs { lines: vec![format!("The operations that the home `{}` {origin}.", home.text)] };
-        let intro = Intro { docs, annotations: Vec::new() };
-        self.open_interface(&intro, Interface { construct, ..Interface::default() }, &name, bases, scope)
+        let verb = if construct == Construct::HomeExplicit { "declares" } else { "has like every home" };
+        let docs = Docs { lines: vec![format!("The operations that the home `{}` {verb}.", home.text)] };
+        let preamble = Preamble { docs, annotations: Vec::new() };
+        self.open_interface(&preamble, Interface { construct, ..Interface::default() }, &name, bases, scope)
     }
 
     /// Defines `HImplicit`: `create` and, with a primary key, the operations that take or return a key.
@@ -110,7 +112,7 @@ impl Resolver<'_> {
             let name = &operation.name;
             let origin = format!("home `{}` also declares `{}`", home.text, name.text);
             self.symbols.implied.note_origin(name, origin);
-            let item = Item { intro: Intro::default(), kind: ItemKind::Operation(operation) };
+            let item = Item { preamble: Preamble::default(), kind: ItemKind::Operation(operation) };
             if let Some(inside) = inside {
                 self.item(item, inside);
             }
@@ -120,7 +122,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Checks that the component managed by a derived home derives from the one that the base home manages.
+/// Checks that a derived home manages the same component as its base home, or one that derives from it.
 fn check_managed(
     symbols: &mut Symbols<'_>,
     name: &Ident,
@@ -141,8 +143,8 @@ fn check_managed(
     symbols.report(error.note("clients of the base home expect its components to be of that type"));
 }
 
-/// Checks a primary key: a value type derived from `Components::PrimaryKeyBase`, whose state is public
-/// and contains no references (OMG component model, clause "Primary Key Declarations").
+/// Checks a primary key: a concrete value type derived from `Components::PrimaryKeyBase`, whose state is
+/// public and contains no references (OMG component model, clause "Primary Key Declarations").
 fn primary_key(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> Option<DefId> {
     let entity = symbols.lookup(name, scope)?;
     let Some(key) = value::value_type_of(symbols, entity) else {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::scope::Entry;
-use crate::ast::{Ident, Intro, Name, Operation, Param, PortKind, Raises, StringArg, TypeSpec};
+use crate::ast::{Ident, Name, Operation, Param, PortKind, Preamble, Raises, StringArg, TypeSpec};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Attribute, DefId, Direction, Model};
 use crate::source::Span;
@@ -18,7 +18,7 @@ pub(super) struct Implied {
     pub(super) homes: HashMap<DefId, Home>,
     /// File names and repository ids of `import` statements.
     pub(super) imports: Vec<StringArg>,
-    /// Total bytes of the names from expansions of port types.
+    /// Estimated number of bytes that the expansions of port types need, mainly for names.
     pub(super) expanded_bytes: usize,
     /// For each implied name and its location: a note that tells which construct declares it.
     origins: HashMap<(Span, String), String>,
@@ -95,7 +95,7 @@ pub(super) struct PortType {
 /// A port or attribute of a port type.
 #[derive(Clone)]
 pub(super) struct Part {
-    pub(super) intro: Intro,
+    pub(super) preamble: Preamble,
     pub(super) name: Ident,
     pub(super) kind: PartKind,
 }
@@ -137,7 +137,7 @@ pub(super) fn implied_operation(
     work::count_tokens(5 + 4 * params.len() + 4 * raises.len());
     let span = name.span;
     let params = params.iter().map(|(name, ty)| Param {
-        intro: Intro::default(),
+        preamble: Preamble::default(),
         direction: Direction::In,
         direction_span: span,
         ty: ty.clone(),

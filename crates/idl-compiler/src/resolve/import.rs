@@ -15,7 +15,7 @@ pub(super) fn import(symbols: &mut Symbols<'_>, import: Import) {
     }
 }
 
-/// Checks that the name is declared at file level, with or without `::` before it.
+/// Checks that the name is that of a scope. It is resolved from file level, with or without a leading `::`.
 fn import_name(symbols: &mut Symbols<'_>, name: &Name) {
     let mut scope = Some(ScopeId::FILE);
     for (index, part) in name.parts.iter().enumerate() {

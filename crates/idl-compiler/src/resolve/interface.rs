@@ -6,7 +6,7 @@ use super::known::AnnotatedKind;
 use super::scope::{Entity, Entry, ScopeId};
 use super::symbols::{Progress, Resolver, Symbols};
 use super::{annotation, flavour, typed_annotation, value};
-use crate::ast::{self, Ident, Intro, Item, Name, Raises, TypeKind};
+use crate::ast::{self, Ident, Item, Name, Preamble, Raises, TypeKind};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Attribute, DefId, DefKind, Direction, Flavour, Interface, Model, Operation, Param};
 use crate::work;
@@ -14,15 +14,15 @@ use crate::work;
 impl Resolver<'_> {
     pub(super) fn interface(
         &mut self,
-        intro: Intro,
+        preamble: Preamble,
         flavour: Flavour,
         name: &Ident,
-        names: &[Name],
+        base_names: &[Name],
         items: Vec<Item>,
         scope: ScopeId,
     ) {
         let body = Interface { flavour, ..Interface::default() };
-        let (id, inside) = self.open_interface(&intro, body, name, names, scope);
+        let (id, inside) = self.open_interface(&preamble, body, name, base_names, scope);
         if let Some(inside) = inside {
             self.items(items, inside);
         }
@@ -32,17 +32,17 @@ impl Resolver<'_> {
     /// Starts the body of an interface with these bases. The caller fills and completes it.
     pub(super) fn open_interface(
         &mut self,
-        intro: &Intro,
+        preamble: &Preamble,
         body: Interface,
         name: &Ident,
-        names: &[Name],
+        base_names: &[Name],
         scope: ScopeId,
     ) -> (DefId, Option<ScopeId>) {
         // Bases are looked up in the enclosing scope, before the interface's own name counts as defined.
         let unknown = self.symbols.templates.unknown_names;
-        let bases = resolve_bases(&mut self.symbols, names, name, "base", scope);
-        flavour::check_base_flavours(&mut self.symbols, body.flavour, name, names, &bases);
-        let (id, _) = self.begin(intro, name, DefKind::Interface(body), scope);
+        let bases = resolve_bases(&mut self.symbols, base_names, name, "base", scope);
+        flavour::check_base_flavours(&mut self.symbols, body.flavour, name, base_names, &bases);
+        let (id, _) = self.begin(preamble, name, DefKind::Interface(body), scope);
         if let DefKind::Interface(interface) = &mut self.symbols.model.defs[id.index()].kind {
             interface.bases = bases;
         }
@@ -52,7 +52,7 @@ impl Resolver<'_> {
         (id, self.symbols.states[id.index()].scope)
     }
 
-    pub(super) fn operation(&mut self, intro: Intro, mut operation: ast::Operation, scope: ScopeId) {
+    pub(super) fn operation(&mut self, preamble: Preamble, mut operation: ast::Operation, scope: ScopeId) {
         let result = match operation.result.kind {
             TypeKind::Void => Some(None),
             _ => self.simple_type(&operation.result, scope).map(Some),
@@ -61,7 +61,7 @@ impl Resolver<'_> {
         let (params, exceptions) = (Vec::new(), Vec::new());
         let body =
             Operation { oneway: false, result: None, params, raises: exceptions, raises_any: false, context };
-        let id = self.new_def(&intro, &operation.name, DefKind::Operation(body), scope);
+        let id = self.new_def(&preamble, &operation.name, DefKind::Operation(body), scope);
         self.symbols.declare_local_def(id, scope, &operation.name, "operation");
         // IDL 4 has the annotation `@oneway` in addition to the keyword.
         let annotations = &self.symbols.model.def(id).annotations;
@@ -85,19 +85,26 @@ impl Resolver<'_> {
     pub(super) fn param(&mut self, param: ast::Param, scope: ScopeId) -> Option<Param> {
         let ty = self.simple_type(&param.ty, scope);
         let declared = self.symbols.declare_local(scope, &param.name, Entity::Member, "parameter");
-        let mut annotations = self.annotations(&param.intro, scope, AnnotatedKind::Param);
+        let mut annotations = self.annotations(&param.preamble, scope, AnnotatedKind::Param);
         if let Some(ty) = ty {
-            typed_annotation::evaluate(&mut self.symbols, &param.intro, &mut annotations, ty, scope);
+            typed_annotation::evaluate(&mut self.symbols, &param.preamble, &mut annotations, ty, scope);
         }
         annotation::check_non_nil(&mut self.symbols, &annotations, ty);
         let ty = ty.filter(|_| declared)?;
         let Ident { text, span } = param.name;
-        Some(Param { name: text, direction: param.direction, ty, docs: param.intro.docs, annotations, span })
+        Some(Param {
+            name: text,
+            direction: param.direction,
+            ty,
+            docs: param.preamble.docs,
+            annotations,
+            span,
+        })
     }
 
-    pub(super) fn attribute(&mut self, intro: Intro, attribute: ast::Attribute, scope: ScopeId) {
+    pub(super) fn attribute(&mut self, preamble: Preamble, attribute: ast::Attribute, scope: ScopeId) {
         let body = self.attribute_body(&attribute, scope);
-        self.attributes(&intro, body.as_ref(), &attribute.names, scope);
+        self.attributes(&preamble, body.as_ref(), &attribute.names, scope);
     }
 
     /// Resolves what the attributes of one declaration have in common; `None` if the type is invalid.
@@ -111,7 +118,7 @@ impl Resolver<'_> {
     /// Declares the attributes of one declaration. `body` is `None` if an error was already reported.
     pub(super) fn attributes(
         &mut self,
-        intro: &Intro,
+        preamble: &Preamble,
         body: Option<&Attribute>,
         names: &[Ident],
         scope: ScopeId,
@@ -121,8 +128,8 @@ impl Resolver<'_> {
                 self.symbols.declare_local(scope, name, Entity::Bad, "attribute");
                 continue;
             };
-            let id = self.new_def(intro, name, DefKind::Attribute(body.clone()), scope);
-            typed_annotation::evaluate_def(&mut self.symbols, intro, id, body.ty, scope);
+            let id = self.new_def(preamble, name, DefKind::Attribute(body.clone()), scope);
+            typed_annotation::evaluate_def(&mut self.symbols, preamble, id, body.ty, scope);
             self.symbols.declare_local_def(id, scope, name, "attribute");
         }
     }
@@ -225,7 +232,7 @@ fn check_oneway(symbols: &mut Symbols<'_>, operation: &ast::Operation) {
 
 /// Checks the `context` clause: names of properties, or prefixes followed by `*`, and no stream besides it.
 fn check_context(symbols: &mut Symbols<'_>, operation: &ast::Operation) {
-    let param_annotations = || operation.params.iter().flat_map(|param| &param.intro.annotations);
+    let param_annotations = || operation.params.iter().flat_map(|param| &param.preamble.annotations);
     if let (Some(first), Some(stream)) =
         (operation.context.first(), param_annotations().find(|annotation| annotation.name == "stream"))
     {

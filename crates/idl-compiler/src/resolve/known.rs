@@ -1,9 +1,9 @@
 //! Annotations that need no declaration, with their parameters and the items on which they are allowed: those
 //! of the standard ("Standardized Annotations"), further ones of DDS, and zorb's own.
 
-use super::scope::{ScopeId, article};
+use super::scope::{ScopeId, with_article};
 use super::symbols::Resolver;
-use crate::ast::{Annotation, ExprKind, Intro};
+use crate::ast::{Annotation, ExprKind, Preamble};
 use crate::diagnostic::Diagnostic;
 use crate::model::DefKind;
 use crate::preprocess::OWN_ANNOTATIONS;
@@ -30,7 +30,7 @@ type Parameter = (&'static str, ArgumentKind, bool);
 pub(super) struct KnownAnnotation {
     pub(super) name: &'static str,
     pub(super) parameters: &'static [Parameter],
-    /// The items on which the annotation has a meaning; empty for all.
+    /// The items on which the annotation has a meaning; empty for all but `Forward` and `Directive`.
     allowed_on: &'static [AnnotatedKind],
     /// Whether the compiler uses the annotation. Then a declaration in the text must have these parameters.
     pub(super) is_used: bool,
@@ -280,8 +280,8 @@ impl Resolver<'_> {
     }
 
     /// Reports known annotations that have no meaning on this item.
-    pub(super) fn check_allowed(&mut self, intro: &Intro, place: AnnotatedKind, scope: ScopeId) {
-        for annotation in &intro.annotations {
+    pub(super) fn check_allowed(&mut self, preamble: &Preamble, place: AnnotatedKind, scope: ScopeId) {
+        for annotation in &preamble.annotations {
             let Some(known) = KNOWN.iter().find(|known| known.name == annotation.name) else { continue };
             // A discriminator has no name in Rust.
             let is_unnamed = place == Discriminator && known.name == "rust_name";
@@ -295,7 +295,8 @@ impl Resolver<'_> {
                 self.check_encoding(annotation, known, place, scope);
                 continue;
             }
-            let message = format!("`@{}` has no meaning on {}", known.name, article(place.description()));
+            let message =
+                format!("`@{}` has no meaning on {}", known.name, with_article(place.description()));
             // Only a warning for annotations of the standard, which may have a meaning for other tools.
             let found = match OWN_ANNOTATIONS.contains(&known.name) {
                 true => Diagnostic::error("bad-annotation", annotation.span, message),

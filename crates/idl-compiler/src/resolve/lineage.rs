@@ -1,5 +1,5 @@
-//! The definitions from which a scope inherits names, computed once for each scope. With many bases, an index
-//! avoids searching each base for each name.
+//! The definitions from which a scope inherits names, cached while a definition is resolved. With many bases,
+//! an index avoids searching each base for each name.
 
 use std::collections::HashMap;
 use std::rc::Rc;

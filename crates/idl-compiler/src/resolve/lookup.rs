@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::scope::{Entity, Entry, FACTORY, PARAMETER, ScopeId, USED_PARAMETER, article};
+use super::scope::{Entity, Entry, FACTORY, PARAMETER, ScopeId, USED_PARAMETER, with_article};
 use super::symbols::Symbols;
 use super::{lineage, scope};
 use crate::ast::{Ident, Item, ItemKind, Name, TypeKind};
@@ -59,7 +59,7 @@ impl Symbols<'_> {
             let Some(inside) = self.scope_of(found.entity) else {
                 let outer = name.parts.get(index - 1)?;
                 let message =
-                    format!("`{}` is {}, which has no names inside", outer.text, article(found.what));
+                    format!("`{}` is {}, which has no names inside", outer.text, with_article(found.what));
                 let error = Diagnostic::error("not-a-scope", outer.span, message);
                 let declared = (!found.entity.is_predeclared()).then_some(found.span);
                 let error = error.and_if(declared, "declared here");
@@ -173,7 +173,7 @@ impl Symbols<'_> {
             return Some(predeclared_entry(Entity::TypeCode));
         }
         if self.conditions.only_files_missing {
-            self.assume(format!("CORBA::{}", part.text));
+            self.add_undeclared_name(format!("CORBA::{}", part.text));
         } else if !self.conditions.incomplete {
             let message = format!("`{}` is not declared in `CORBA`", part.text);
             let error = Diagnostic::error("not-found", part.span, message);
@@ -185,7 +185,8 @@ impl Symbols<'_> {
         None
     }
 
-    /// Collects the entries of this name in the bases, each entity once. A base hides its own bases.
+    /// Collects the entries of this name in the bases, each entity once. An entry of a base hides those in
+    /// the bases of this base.
     fn search_bases(
         &self,
         interface: DefId,
@@ -264,24 +265,24 @@ impl Symbols<'_> {
         if error.helps.iter().any(|help| !help.starts_with(MISSING_INCLUDE)) {
             self.report(error.note("an included file that was not found may declare it, too"));
         } else {
-            self.assume(name.text());
+            self.add_undeclared_name(name.text());
         }
     }
 
-    fn assume(&mut self, name: String) {
-        if !self.assumed.contains(&name) {
-            self.assumed.push(name);
+    fn add_undeclared_name(&mut self, name: String) {
+        if !self.undeclared_names.contains(&name) {
+            self.undeclared_names.push(name);
         }
     }
 
     /// Adds a note to the error of the first missing file, with the names that it may declare.
-    pub(super) fn note_assumed(&mut self) {
+    pub(super) fn note_undeclared_names(&mut self) {
         let names: Vec<String> =
-            self.assumed.iter().take(MAX_LISTED_NAMES).map(|name| format!("`{name}`")).collect();
+            self.undeclared_names.iter().take(MAX_LISTED_NAMES).map(|name| format!("`{name}`")).collect();
         if names.is_empty() {
             return;
         }
-        let more = match self.assumed.len().saturating_sub(MAX_LISTED_NAMES) {
+        let more = match self.undeclared_names.len().saturating_sub(MAX_LISTED_NAMES) {
             0 => String::new(),
             more => format!(" and {more} more"),
         };

@@ -6,14 +6,14 @@ use super::scope::{Entity, ScopeId};
 use super::symbols::{Resolver, Symbols};
 use super::{event, interface, value};
 use crate::ast::{
-    self, Declarator, Ident, Intro, Item, ItemKind, Member, MemberKind, PortKind, TypeKind, TypeSpec,
+    self, Declarator, Ident, Item, ItemKind, Member, MemberKind, PortKind, Preamble, TypeKind, TypeSpec,
 };
 use crate::diagnostic::Diagnostic;
 use crate::model::{Docs, Model};
 use crate::source::Span;
 use crate::work;
 
-/// Maximum total size of the names that port types expand to. Each level of port types can double them.
+/// Maximum estimated size of the ports that port types expand to. Each level of port types can double it.
 const MAX_EXPANDED_BYTES: usize = 4 << 20;
 
 /// Number of tokens of the struct and the sequence that a `uses multiple` port declares.
@@ -21,27 +21,27 @@ const CONNECTION_TOKENS: usize = 20;
 
 impl Resolver<'_> {
     /// Resolves a port of a component or connector. `inside` is the scope of the component or connector.
-    pub(super) fn port(&mut self, intro: Intro, port: ast::Port, inside: ScopeId) {
+    pub(super) fn port(&mut self, preamble: Preamble, port: ast::Port, inside: ScopeId) {
         if matches!(port.kind, PortKind::Port | PortKind::MirrorPort) {
-            drop(self.annotations(&intro, inside, AnnotatedKind::Directive));
+            drop(self.annotations(&preamble, inside, AnnotatedKind::Directive));
             let parts = expand(&mut self.symbols, &port, inside);
             if !self.symbols.declare_local(inside, &port.name, Entity::Member, "port") {
                 return;
             }
             for part in parts {
                 self.symbols.implied.note_port_origin(&part.name, &port.name);
-                let mut part_intro = part.intro;
-                if part_intro.docs.is_empty() {
-                    part_intro.docs = intro.docs.clone();
+                let mut part_preamble = part.preamble;
+                if part_preamble.docs.is_empty() {
+                    part_preamble.docs = preamble.docs.clone();
                 }
                 match part.kind {
                     PartKind::Port(kind, target) => {
                         if self.symbols.declare_local(inside, &part.name, Entity::Member, "port") {
-                            self.declare_operations(part_intro, kind, target, &part.name, inside);
+                            self.declare_operations(part_preamble, kind, target, &part.name, inside);
                         }
                     }
                     PartKind::Attribute(body) => {
-                        self.attributes(&part_intro, Some(&body), &[part.name], inside)
+                        self.attributes(&part_preamble, Some(&body), &[part.name], inside)
                     }
                 }
             }
@@ -50,7 +50,7 @@ impl Resolver<'_> {
         let target = resolve_target(&mut self.symbols, &port, inside);
         let declared = self.symbols.declare_local(inside, &port.name, Entity::Member, "port");
         if let (Some(target), true) = (target, declared) {
-            self.declare_operations(intro, port.kind, target, &port.name, inside);
+            self.declare_operations(preamble, port.kind, target, &port.name, inside);
         }
     }
 
@@ -61,7 +61,7 @@ impl Resolver<'_> {
         for item in items {
             match item.kind {
                 ItemKind::Port(port) if matches!(port.kind, PortKind::Port | PortKind::MirrorPort) => {
-                    drop(self.annotations(&item.intro, inside, AnnotatedKind::Directive));
+                    drop(self.annotations(&item.preamble, inside, AnnotatedKind::Directive));
                     let expanded = expand(&mut self.symbols, &port, inside);
                     if self.symbols.declare_local(inside, &port.name, Entity::Member, "port") {
                         parts.extend(expanded);
@@ -72,7 +72,7 @@ impl Resolver<'_> {
                     let declared = self.symbols.declare_local(inside, &port.name, Entity::Member, "port");
                     if let (Some(target), true) = (target, declared) {
                         let kind = PartKind::Port(port.kind, target);
-                        parts.push(Part { intro: item.intro, name: port.name, kind });
+                        parts.push(Part { preamble: item.preamble, name: port.name, kind });
                     }
                 }
                 ItemKind::Attribute(attribute) => {
@@ -80,8 +80,8 @@ impl Resolver<'_> {
                     for name in attribute.names {
                         let declared = self.symbols.declare_local(inside, &name, Entity::Member, "attribute");
                         let Some(body) = body.clone().filter(|_| declared) else { continue };
-                        let intro = item.intro.clone();
-                        parts.push(Part { intro, name, kind: PartKind::Attribute(body) });
+                        let preamble = item.preamble.clone();
+                        parts.push(Part { preamble, name, kind: PartKind::Attribute(body) });
                     }
                 }
                 _ => {}
@@ -95,7 +95,7 @@ impl Resolver<'_> {
     /// Declares the operations of a port. The port's annotations are applied to the first operation.
     fn declare_operations(
         &mut self,
-        mut intro: Intro,
+        mut preamble: Preamble,
         kind: PortKind,
         target: Target,
         port: &Ident,
@@ -143,8 +143,8 @@ impl Resolver<'_> {
             let name = Ident { text: format!("{prefix}{}", port.text), span };
             self.symbols.implied.note_port_origin(&name, port);
             let operation = implied_operation(name, result, params, raises);
-            let docs = intro.docs.clone();
-            let first = std::mem::replace(&mut intro, Intro { docs, annotations: Vec::new() });
+            let docs = preamble.docs.clone();
+            let first = std::mem::replace(&mut preamble, Preamble { docs, annotations: Vec::new() });
             self.operation(first, operation, inside);
         }
     }
@@ -167,22 +167,22 @@ impl Resolver<'_> {
         self.symbols.implied.note_port_origin(&many, port);
         let declarators = |name: &str| vec![Declarator { name: ident(name.to_owned()), dims: Vec::new() }];
         let member = |ty: TypeSpec, name| Member {
-            intro: Intro::default(),
+            preamble: Preamble::default(),
             kind: MemberKind::Data { ty, declarators: declarators(name) },
         };
         let members = vec![member(target.clone(), "objref"), member(cookie, "ck")];
         let body = TypeKind::Struct { name: one.clone(), base: None, members };
-        let docs = |text: String| Intro { docs: Docs { lines: vec![text] }, annotations: Vec::new() };
-        let intro = docs(format!("A connection of the port `{}`.", port.text));
-        self.item(Item { intro, kind: ItemKind::Type(TypeSpec { kind: body, span }) }, inside);
+        let docs = |text: String| Preamble { docs: Docs { lines: vec![text] }, annotations: Vec::new() };
+        let preamble = docs(format!("A connection of the port `{}`.", port.text));
+        self.item(Item { preamble, kind: ItemKind::Type(TypeSpec { kind: body, span }) }, inside);
         let named =
             |name: &Ident| TypeSpec { kind: TypeKind::Name(inner_name(&self.symbols, name, inside)), span };
         let sequence = TypeKind::Sequence { element: Box::new(named(&one)), bound: None };
         let ty = named(&many);
-        let intro = docs(format!("The connections of the port `{}`.", port.text));
+        let preamble = docs(format!("The connections of the port `{}`.", port.text));
         let declarators = declarators(&many.text);
         let kind = ItemKind::Typedef { ty: TypeSpec { kind: sequence, span }, declarators };
-        self.item(Item { intro, kind }, inside);
+        self.item(Item { preamble, kind }, inside);
         ty
     }
 }
@@ -251,7 +251,9 @@ fn expand(symbols: &mut Symbols<'_>, port: &ast::Port, scope: ScopeId) -> Vec<Pa
     if symbols.implied.expanded_bytes > MAX_EXPANDED_BYTES {
         let message = "the port types of this text expand to too many ports";
         let error = Diagnostic::error("too-many-ports", port.name.span, message);
-        let note = format!("all their names together must not have more than {MAX_EXPANDED_BYTES} bytes");
+        let note = format!(
+            "the full names of these ports, plus 64 bytes each, must not exceed {MAX_EXPANDED_BYTES} bytes"
+        );
         if before <= MAX_EXPANDED_BYTES {
             symbols.report(error.note(note));
         }
@@ -266,7 +268,7 @@ fn expand(symbols: &mut Symbols<'_>, port: &ast::Port, scope: ScopeId) -> Vec<Pa
             PartKind::Port(_, target) if mirrored => PartKind::Port(PortKind::Provides, *target),
             kind => kind.clone(),
         };
-        Part { intro: part.intro.clone(), name, kind }
+        Part { preamble: part.preamble.clone(), name, kind }
     });
     parts.collect()
 }

@@ -22,7 +22,7 @@ use crate::work;
 const MAX_ID_BYTES: usize = 1024;
 
 pub(super) fn repository_id(symbols: &Symbols<'_>, def: DefId) -> String {
-    let state = &symbols.states[def.index()].id;
+    let state = &symbols.states[def.index()].repository_id;
     if let Some(explicit) = &state.explicit {
         return explicit.id.clone();
     }
@@ -92,7 +92,7 @@ fn set_id(symbols: &mut Symbols<'_>, name: &Name, id: &StringArg, by_typeid: boo
     if !check_id(symbols, id) {
         return;
     }
-    let state = &symbols.states[def.index()].id;
+    let state = &symbols.states[def.index()].repository_id;
     let conflict = match (&state.explicit, &state.version) {
         (Some(before), _) if before.by_typeid && by_typeid => {
             Some((before.span, "the first `typeid` is here"))
@@ -109,7 +109,7 @@ fn set_id(symbols: &mut Symbols<'_>, name: &Name, id: &StringArg, by_typeid: boo
         symbols.report(Diagnostic::error("repository-id", id.span, message).and(span, label));
         return;
     }
-    symbols.states[def.index()].id.explicit =
+    symbols.states[def.index()].repository_id.explicit =
         Some(ExplicitId { id: id.text.clone(), span: id.span, by_typeid });
 }
 
@@ -125,7 +125,7 @@ fn set_version(symbols: &mut Symbols<'_>, name: &Name, version: &StringArg, scop
         symbols.report(error.note("a version is `major.minor`, two numbers up to 65535"));
         return;
     }
-    let state = &symbols.states[def.index()].id;
+    let state = &symbols.states[def.index()].repository_id;
     let conflict = match (&state.explicit, &state.version) {
         (Some(explicit), _) if !explicit.id.ends_with(&format!(":{}", version.text)) => {
             Some((explicit.span, "the whole id was set here"))
@@ -138,7 +138,7 @@ fn set_version(symbols: &mut Symbols<'_>, name: &Name, version: &StringArg, scop
         symbols.report(Diagnostic::error("repository-id", version.span, message).and(span, label));
         return;
     }
-    symbols.states[def.index()].id.version = Some((version.text.clone(), version.span));
+    symbols.states[def.index()].repository_id.version = Some((version.text.clone(), version.span));
 }
 
 pub(super) fn type_prefix(symbols: &mut Symbols<'_>, name: &Name, prefix: &StringArg, scope: ScopeId) {
@@ -212,7 +212,7 @@ fn set_type_prefix(symbols: &mut Symbols<'_>, def: DefId, name: &Name, prefix: &
         return;
     };
     let Some(text) = checked_prefix(symbols, prefix) else { return };
-    if let Some(first) = symbols.states[def.index()].id.type_prefix {
+    if let Some(first) = symbols.states[def.index()].repository_id.type_prefix {
         // If several files open a module, each may contain the same `typeprefix`.
         if symbols.scope(inside).type_prefix.as_ref() == Some(&text) {
             return;
@@ -222,7 +222,7 @@ fn set_type_prefix(symbols: &mut Symbols<'_>, def: DefId, name: &Name, prefix: &
             .report(Diagnostic::error("repository-id", prefix.span, message).and(first, "the first is here"));
         return;
     }
-    symbols.states[def.index()].id.type_prefix = Some(prefix.span);
+    symbols.states[def.index()].repository_id.type_prefix = Some(prefix.span);
     let inside = symbols.scope_mut(inside);
     inside.prefixes.clear();
     inside.type_prefix = Some(Rc::clone(&text));
@@ -234,11 +234,11 @@ fn apply_prefix(symbols: &mut Symbols<'_>, root: DefId, prefix: &Rc<str>) {
     let mut todo = vec![root];
     while let Some(id) = todo.pop() {
         work::count_step();
-        symbols.states[id.index()].id.prefix = Rc::clone(prefix);
+        symbols.states[id.index()].repository_id.prefix = Rc::clone(prefix);
         for index in 0..symbols.states[id.index()].inner_defs.len() {
             let inner = symbols.states[id.index()].inner_defs[index];
             let state = &symbols.states[inner.index()];
-            if state.id.type_prefix.is_some() {
+            if state.repository_id.type_prefix.is_some() {
                 continue;
             }
             if let Some(scope) = state.scope {
@@ -254,11 +254,13 @@ pub(super) fn reenter_prefix(symbols: &mut Symbols<'_>, def: DefId, name: &Ident
     let prefix = prefix(symbols, scope, name.span);
     let state = &symbols.states[def.index()];
     let Some(inside) = state.scope else { return };
-    if state.id.type_prefix.is_none() && state.id.prefix != prefix {
+    if state.repository_id.type_prefix.is_none() && state.repository_id.prefix != prefix {
         let message = format!("module `{}` is opened again under another prefix", name.text);
         let warning = Diagnostic::warning("repository-id", name.span, message);
-        let warning = warning
-            .and(symbols.model.def(def).span, format!("first opened with prefix \"{}\"", state.id.prefix));
+        let warning = warning.and(
+            symbols.model.def(def).span,
+            format!("first opened with prefix \"{}\"", state.repository_id.prefix),
+        );
         symbols.report(warning.note(format!("definitions in this opening get the prefix \"{prefix}\"")));
     }
     let inside = symbols.scope_mut(inside);
@@ -270,18 +272,20 @@ pub(super) fn reenter_prefix(symbols: &mut Symbols<'_>, def: DefId, name: &Ident
 pub(super) fn check_forward_prefix(symbols: &mut Symbols<'_>, def: DefId, name: &Ident, scope: ScopeId) {
     let state = &symbols.states[def.index()];
     let prefix = prefix(symbols, scope, name.span);
-    if state.id.explicit.is_none() && state.id.prefix != prefix {
+    if state.repository_id.explicit.is_none() && state.repository_id.prefix != prefix {
         let message =
             format!("the repository id prefix of `{}` differs from its earlier declaration", name.text);
         let error = Diagnostic::error("repository-id", name.span, message);
-        let error = error
-            .and(symbols.model.def(def).span, format!("declared here with prefix \"{}\"", state.id.prefix));
+        let error = error.and(
+            symbols.model.def(def).span,
+            format!("declared here with prefix \"{}\"", state.repository_id.prefix),
+        );
         let error = error.note(format!("the prefix here is \"{prefix}\""));
         symbols.report(error);
     }
 }
 
-/// Returns the definition that a pragma or `typeid` names.
+/// Returns the definition that a pragma, `typeid` or `typeprefix` names.
 fn lookup_identified(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> Option<DefId> {
     match symbols.lookup(name, scope)? {
         Entity::Def(def) if symbols.templates.is_outside_checked_body(def) => None,

@@ -49,7 +49,7 @@ impl Entity {
 pub(super) struct Scope {
     pub(super) owner: Option<DefId>,
     pub(super) parent: Option<ScopeId>,
-    /// The index in `Sources` of the file that opened the scope last; `None` for the scope of the file.
+    /// The index in `Sources` of the file that opened the scope last; `None` for a scope without an owner.
     pub(super) opened_in: Option<u32>,
     /// Prefixes of repository ids for the following declarations, by the file that sets them. The effect of a
     /// `#pragma prefix` ends with its file.
@@ -100,6 +100,7 @@ impl Scope {
         self.locals.get(lower)
     }
 
+    /// Returns the names of all declarations and locals, in lower case.
     pub(super) fn declared_names(&self) -> impl Iterator<Item = &String> {
         let names = self.names.iter().filter(|(_, entry)| !entry.used).map(|(name, _)| name);
         names.chain(self.locals.keys())
@@ -145,7 +146,7 @@ pub(super) const USED_PARAMETER: &str = "template parameter";
 pub(super) const FACTORY: &str = "factory";
 
 /// Prefixes a word with `a` or `an`.
-pub(super) fn article(what: &str) -> String {
+pub(super) fn with_article(what: &str) -> String {
     let vowel = what.starts_with(['a', 'e', 'i', 'o', 'u']) && !what.starts_with("union");
     format!("{} {what}", if vowel { "an" } else { "a" })
 }

@@ -1,5 +1,5 @@
 //! The data of the resolver: definitions with their scopes and repository ids, template modules, errors. Most
-//! files of this module are named after IDL constructs, and resolve these.
+//! files beside this one are named after the IDL constructs that they resolve.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use super::implied::Implied;
 use super::lineage::Lineage;
-use super::scope::{Entity, Scope, ScopeId, article};
-use crate::ast::{Intro, Name, StringArg, Template};
+use super::scope::{Entity, Scope, ScopeId, with_article};
+use crate::ast::{Name, Preamble, StringArg, Template};
 use crate::diagnostic::{Collector, Diagnostic};
 use crate::limits::MAX_DEPTH;
 use crate::model::{ConstValue, DefId, DefKind, Model, Type, TypeId};
@@ -52,16 +52,16 @@ pub(super) struct Symbols<'o> {
     pub(super) scopes: Vec<Scope>,
     pub(super) conditions: Conditions,
     /// Undeclared names that a missing file may declare.
-    pub(super) assumed: Vec<String>,
+    pub(super) undeclared_names: Vec<String>,
     /// The location of the first declaration of each name in the whole text.
     pub(super) first_declarations: HashMap<String, Span>,
     /// The `typeprefix` declarations of scopes that are not declared yet.
     pub(super) early_prefixes: EarlyPrefixes,
-    /// The inherited scopes of each scope, cached for the current definition.
+    /// The bases from which each scope inherits names, cached for the current definition.
     pub(super) lineages: RefCell<HashMap<ScopeId, Rc<Lineage>>>,
     pub(super) implied: Implied,
     pub(super) templates: Templates,
-    /// The template module's instance that is being resolved or, at the end, the definition being checked.
+    /// The instance of a template module that is being resolved or, after that, the definition being checked.
     pub(super) context: Option<DefId>,
     pub(super) out: &'o mut Collector,
 }
@@ -72,7 +72,7 @@ pub(super) struct DefState {
     /// Nesting depth of the definition: members of members, typedefs of typedefs, bases of bases.
     pub(super) depth: usize,
     pub(super) scope: Option<ScopeId>,
-    pub(super) id: IdState,
+    pub(super) repository_id: RepositoryIdState,
     /// Definitions directly inside, including those that are only declared or whose name was taken.
     pub(super) inner_defs: Vec<DefId>,
 }
@@ -86,7 +86,7 @@ pub(super) enum Progress {
     Complete,
 }
 
-pub(super) struct IdState {
+pub(super) struct RepositoryIdState {
     pub(super) prefix: Rc<str>,
     pub(super) version: Option<(String, Span)>,
     /// Set by `#pragma ID` or `typeid`.
@@ -115,9 +115,9 @@ pub(super) struct EarlyPrefix {
 #[derive(Debug, Default)]
 pub(super) struct EarlyPrefixes(pub(super) HashMap<String, Vec<EarlyPrefix>>);
 
-impl IdState {
+impl RepositoryIdState {
     pub(super) fn new(prefix: Rc<str>) -> Self {
-        IdState { prefix, version: None, explicit: None, type_prefix: None }
+        RepositoryIdState { prefix, version: None, explicit: None, type_prefix: None }
     }
 }
 
@@ -143,7 +143,7 @@ pub(super) struct Templates {
 /// A template module, and whether its body is valid.
 pub(super) struct KnownTemplate {
     pub(super) template: Rc<Template>,
-    pub(super) intro: Intro,
+    pub(super) preamble: Preamble,
     pub(super) scope: ScopeId,
     pub(super) state: CheckState,
 }
@@ -177,7 +177,7 @@ impl<'o> Symbols<'o> {
             states: Vec::new(),
             scopes: vec![Scope::file()],
             conditions,
-            assumed: Vec::new(),
+            undeclared_names: Vec::new(),
             first_declarations,
             early_prefixes: EarlyPrefixes::default(),
             lineages: RefCell::default(),
@@ -285,9 +285,9 @@ impl Symbols<'_> {
             Entity::TypeCode => ("type", None),
             Entity::Member | Entity::Bad => ("member or parameter", None),
         };
-        let message = format!("`{}` is {}, not {wanted}", name.text(), article(what));
+        let message = format!("`{}` is {}, not {wanted}", name.text(), with_article(what));
         Diagnostic::error(code, name.span, message)
-            .and_if(declared, format!("declared here as {}", article(what)))
+            .and_if(declared, format!("declared here as {}", with_article(what)))
     }
 
     /// Records the nesting depth of a finished definition, and rejects it if it is too deep.

@@ -9,11 +9,12 @@
 use std::rc::Rc;
 
 use super::known::AnnotatedKind;
-use super::scope::{Entity, Entry, PARAMETER, ScopeId, USED_PARAMETER, article};
+use super::scope::{Entity, Entry, PARAMETER, ScopeId, USED_PARAMETER, with_article};
 use super::symbols::{CheckState, EarlyPrefixes, KnownTemplate, Progress, Resolver, Symbols};
 use super::{constant, finish, fixed, repository_id, typed_annotation, types};
 use crate::ast::{
-    Expr, ExprKind, Instance, Intro, Name, Template, TemplateArg, TemplateParam, TemplateParamKind, TypeKind,
+    Expr, ExprKind, Instance, Name, Preamble, Template, TemplateArg, TemplateParam, TemplateParamKind,
+    TypeKind,
 };
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::limits::MAX_DEPTH;
@@ -41,21 +42,21 @@ struct Checkpoint {
 }
 
 impl Resolver<'_> {
-    pub(super) fn template(&mut self, intro: Intro, template: Rc<Template>, scope: ScopeId) {
-        drop(self.annotations(&intro, scope, AnnotatedKind::Module));
+    pub(super) fn template(&mut self, preamble: Preamble, template: Rc<Template>, scope: ScopeId) {
+        drop(self.annotations(&preamble, scope, AnnotatedKind::Module));
         let index = self.symbols.templates.all.len();
         self.symbols.declare(scope, &template.name, Entity::Template(index), "template module");
-        let known = KnownTemplate { template, intro, scope, state: CheckState::Unchecked };
+        let known = KnownTemplate { template, preamble, scope, state: CheckState::Unchecked };
         self.symbols.templates.all.push(known);
         // A template module in the body of another one was checked together with it.
-        let invalid = self.symbols.context.is_none() && self.has_errors(index);
+        let invalid = self.symbols.context.is_none() && self.body_has_errors(index);
         if let Some(known) = self.symbols.templates.all.get_mut(index) {
             known.state = if invalid { CheckState::Invalid } else { CheckState::Valid };
         }
     }
 
     /// Checks the body of a template module with unknown parameters. Returns whether there were errors.
-    fn has_errors(&mut self, index: usize) -> bool {
+    fn body_has_errors(&mut self, index: usize) -> bool {
         let Some(KnownTemplate { template, scope, .. }) = self.symbols.templates.all.get(index) else {
             return true;
         };
@@ -64,7 +65,8 @@ impl Resolver<'_> {
         let checkpoint = checkpoint(&mut self.symbols);
         self.symbols.templates.checking_depth += 1;
         work::count_tokens(template.token_count);
-        let id = self.new_def(&Intro::default(), &template.name, DefKind::Module(Module::default()), scope);
+        let id =
+            self.new_def(&Preamble::default(), &template.name, DefKind::Module(Module::default()), scope);
         let inner = self.symbols.open_inner_scope(Some(id), scope);
         self.symbols.states[id.index()].scope = Some(inner);
         if let Some(known) = self.symbols.templates.all.get_mut(index) {
@@ -119,22 +121,22 @@ impl Resolver<'_> {
         self.symbols.templates.checked_from = checkpoint.checked_from;
     }
 
-    pub(super) fn instance(&mut self, mut intro: Intro, instance: Instance, scope: ScopeId) {
+    pub(super) fn instance(&mut self, mut preamble: Preamble, instance: Instance, scope: ScopeId) {
         let name = &instance.name;
         let Some((index, bound)) = self.arguments(&instance, scope) else {
-            drop(self.annotations(&intro, scope, AnnotatedKind::Module));
+            drop(self.annotations(&preamble, scope, AnnotatedKind::Module));
             self.symbols.declare(scope, name, Entity::Bad, "module");
             return;
         };
         let Some(known) = self.symbols.templates.all.get(index) else { return };
         let (template, declared_in) = (Rc::clone(&known.template), known.scope);
-        if intro.docs.is_empty() {
-            intro.docs = known.intro.docs.clone();
+        if preamble.docs.is_empty() {
+            preamble.docs = known.preamble.docs.clone();
         }
         work::count_tokens(template.token_count + INSTANCE_OVERHEAD_TOKENS);
         let of = template_path(&self.symbols, index);
         let module = Module { template: Some(of), ..Module::default() };
-        let id = self.new_def(&intro, name, DefKind::Module(module), scope);
+        let id = self.new_def(&preamble, name, DefKind::Module(module), scope);
         if !self.symbols.declare_def(id, scope, name, "module") {
             return;
         }
@@ -246,7 +248,7 @@ impl Resolver<'_> {
         let found = match self.symbols.model.stripped(ty) {
             Type::Named(def) => {
                 let what = self.symbols.model.def(*def).kind.description();
-                format!("{} `{}`", article(what), self.symbols.model.describe(ty))
+                format!("{} `{}`", with_article(what), self.symbols.model.describe(ty))
             }
             _ => format!("`{}`", self.symbols.model.describe(ty)),
         };
@@ -340,7 +342,8 @@ fn is_within_limits(
     true
 }
 
-/// Returns whether an argument of an alias names a parameter of the enclosing template module.
+/// Returns whether an argument of an alias names a parameter of the enclosing template module. Any other name
+/// is reported.
 fn is_parameter(symbols: &mut Symbols<'_>, actual: &TemplateArg, scope: ScopeId) -> bool {
     let TemplateArg::Value(Expr { kind: ExprKind::Name(name), span }) = actual else { return false };
     let (text, mut at) = (name.text(), Some(scope));

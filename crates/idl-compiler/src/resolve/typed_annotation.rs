@@ -3,7 +3,7 @@
 use super::constant;
 use super::scope::ScopeId;
 use super::symbols::Symbols;
-use crate::ast::{Expr, ExprKind, Intro};
+use crate::ast::{Expr, ExprKind, Preamble};
 use crate::diagnostic::Diagnostic;
 use crate::model::{AnnotationValue, Annotations, Bounds, ConstValue, DefId, DefKind, Model, Type, TypeId};
 use crate::source::Span;
@@ -13,7 +13,7 @@ const BOUNDS: &[&str] = &["range", "min", "max"];
 /// Evaluates the values of these annotations in the type `ty` of the annotated item, and checks them.
 pub(super) fn evaluate(
     symbols: &mut Symbols<'_>,
-    intro: &Intro,
+    preamble: &Preamble,
     annotations: &mut Annotations,
     ty: TypeId,
     scope: ScopeId,
@@ -21,16 +21,22 @@ pub(super) fn evaluate(
     if !annotations.has("default") && !annotations.has_range() {
         return;
     }
-    evaluate_arguments(symbols, intro, annotations, ty, scope);
+    evaluate_arguments(symbols, preamble, annotations, ty, scope);
     let Some(bounds) = check_bounds(symbols, annotations, ty) else { return };
     if let (Some(default), Some(value)) = (annotations.get("default"), annotations.default_value()) {
         check_between(symbols, &bounds, ty, value, "the default", default.span);
     }
 }
 
-pub(super) fn evaluate_def(symbols: &mut Symbols<'_>, intro: &Intro, id: DefId, ty: TypeId, scope: ScopeId) {
+pub(super) fn evaluate_def(
+    symbols: &mut Symbols<'_>,
+    preamble: &Preamble,
+    id: DefId,
+    ty: TypeId,
+    scope: ScopeId,
+) {
     let mut annotations = std::mem::take(&mut symbols.model.defs[id.index()].annotations);
-    evaluate(symbols, intro, &mut annotations, ty, scope);
+    evaluate(symbols, preamble, &mut annotations, ty, scope);
     symbols.model.defs[id.index()].annotations = annotations;
 }
 
@@ -47,12 +53,12 @@ fn bounds_of_type(model: &Model, ty: TypeId) -> Option<Bounds> {
 
 fn evaluate_arguments(
     symbols: &mut Symbols<'_>,
-    intro: &Intro,
+    preamble: &Preamble,
     annotations: &mut Annotations,
     ty: TypeId,
     scope: ScopeId,
 ) {
-    for (syntax, annotation) in intro.annotations.iter().zip(&mut annotations.0) {
+    for (syntax, annotation) in preamble.annotations.iter().zip(&mut annotations.0) {
         let is_bound = BOUNDS.contains(&annotation.name.as_str());
         if !is_bound && annotation.name != "default" || annotation.args.is_empty() {
             continue;

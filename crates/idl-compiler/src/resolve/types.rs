@@ -3,12 +3,12 @@
 use super::scope::{Entity, ScopeId};
 use super::symbols::{Progress, Resolver, Symbols};
 use super::{expr, fixed};
-use crate::ast::{Expr, Intro, Name, TypeKind, TypeSpec};
+use crate::ast::{Expr, Name, Preamble, TypeKind, TypeSpec};
 use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, DefKind, Primitive, Type, TypeId};
 use crate::source::Span;
 
-/// Maximum total number of elements of an array. Larger arrays do not fit into memory.
+/// Maximum total number of elements of an array, in all its dimensions.
 const MAX_ELEMENTS: u64 = 1 << 31;
 
 impl Resolver<'_> {
@@ -16,7 +16,7 @@ impl Resolver<'_> {
     pub(super) fn type_spec(&mut self, ty: TypeSpec, scope: ScopeId) -> Option<TypeId> {
         match ty.kind {
             TypeKind::Struct { .. } | TypeKind::Union(_) | TypeKind::Enum { .. } => {
-                self.constructed(Intro::default(), ty, scope)
+                self.constructed(Preamble::default(), ty, scope)
             }
             _ => self.simple_type(&ty, scope),
         }

@@ -6,7 +6,7 @@ use super::known::AnnotatedKind;
 use super::scope::{Entity, ScopeId};
 use super::symbols::{Progress, Resolver, Symbols};
 use super::{annotation, constant, typed_annotation, types};
-use crate::ast::{self, Ident, Intro};
+use crate::ast::{self, Ident, Preamble};
 use crate::diagnostic::Diagnostic;
 use crate::model::{
     Annotations, Case, ConstValue, DefId, DefKind, Label, Member, Model, Primitive, Type, TypeId, Union,
@@ -14,14 +14,14 @@ use crate::model::{
 use crate::source::Span;
 
 impl Resolver<'_> {
-    pub(super) fn union(&mut self, intro: Intro, union: ast::Union, scope: ScopeId) -> Option<DefId> {
+    pub(super) fn union(&mut self, preamble: Preamble, union: ast::Union, scope: ScopeId) -> Option<DefId> {
         let body = empty(&mut self.symbols);
-        let (id, declared) = self.begin(&intro, &union.name, DefKind::Union(body), scope);
+        let (id, declared) = self.begin(&preamble, &union.name, DefKind::Union(body), scope);
         let inside = self.symbols.states[id.index()].scope?;
-        let annotations = self.annotations(&union.intro, inside, AnnotatedKind::Discriminator);
+        let annotations = self.annotations(&union.preamble, inside, AnnotatedKind::Discriminator);
         let discriminator = self.type_spec(union.discriminator.clone(), inside);
         let discriminator =
-            discriminator.filter(|ty| is_discriminator(&mut self.symbols, *ty, union.discriminator.span));
+            discriminator.filter(|ty| check_discriminator(&mut self.symbols, *ty, union.discriminator.span));
         let mut labels = Labels::default();
         let mut cases = Vec::new();
         for case in union.cases {
@@ -87,13 +87,13 @@ impl Resolver<'_> {
         let member_type =
             member_type.and_then(|ty| types::array(&mut self.symbols, ty, &case.declarator.dims, scope));
         self.symbols.declare_local(scope, &case.declarator.name, Entity::Member, "member");
-        let mut annotations = self.annotations(&case.intro, scope, AnnotatedKind::Case);
+        let mut annotations = self.annotations(&case.preamble, scope, AnnotatedKind::Case);
         if let Some(ty) = member_type {
-            typed_annotation::evaluate(&mut self.symbols, &case.intro, &mut annotations, ty, scope);
+            typed_annotation::evaluate(&mut self.symbols, &case.preamble, &mut annotations, ty, scope);
         }
         annotation::check_non_nil(&mut self.symbols, &annotations, member_type);
         let Ident { text, span } = case.declarator.name;
-        let member = Member { name: text, ty: member_type?, docs: case.intro.docs, annotations, span };
+        let member = Member { name: text, ty: member_type?, docs: case.preamble.docs, annotations, span };
         Some(Case { labels: case_labels, is_default, member })
     }
 }
@@ -110,7 +110,7 @@ pub(super) fn empty(symbols: &mut Symbols<'_>) -> Union {
     }
 }
 
-fn is_discriminator(symbols: &mut Symbols<'_>, ty: TypeId, span: Span) -> bool {
+fn check_discriminator(symbols: &mut Symbols<'_>, ty: TypeId, span: Span) -> bool {
     let fits = match symbols.model.stripped(ty) {
         Type::Primitive(primitive) => !primitive.is_float(),
         Type::Named(def) => matches!(symbols.model.def(*def).kind, DefKind::Enum(_)),

@@ -4,14 +4,14 @@ use super::known::AnnotatedKind;
 use super::scope::{Entity, FACTORY, ScopeId};
 use super::symbols::{Progress, Resolver, Symbols};
 use super::{annotation, event, interface, typed_annotation, types};
-use crate::ast::{self, Factory as FactoryItem, Ident, Intro, Name, State};
+use crate::ast::{self, Factory as FactoryItem, Ident, Name, Preamble, State};
 use crate::diagnostic::Diagnostic;
 use crate::model::{
     DefId, DefKind, Factory, Flavour, Member, Model, StateMember, Value, ValueBox, ValueModifier,
 };
 
 impl Resolver<'_> {
-    pub(super) fn value(&mut self, intro: Intro, value: ast::Value, scope: ScopeId) {
+    pub(super) fn value(&mut self, preamble: Preamble, value: ast::Value, scope: ScopeId) {
         let ast::Value { modifier, is_event, name, .. } = &value;
         // Bases are looked up in the enclosing scope, before the value type's own name counts as defined.
         let unknown = self.symbols.templates.unknown_names;
@@ -20,7 +20,7 @@ impl Resolver<'_> {
         let is_abstract = *modifier == ValueModifier::Abstract;
         check_forward_value(&mut self.symbols, name, is_abstract, *is_event, scope);
         let body = Value { modifier: *modifier, is_event: *is_event, ..Value::default() };
-        let (id, declared) = self.begin(&intro, name, DefKind::Value(body), scope);
+        let (id, declared) = self.begin(&preamble, name, DefKind::Value(body), scope);
         let truncatable = check_truncatable(&mut self.symbols, &value, &bases);
         check_supports(&mut self.symbols, &value, &bases, &supports);
         if *is_event {
@@ -51,7 +51,7 @@ impl Resolver<'_> {
         }
     }
 
-    pub(super) fn value_box(&mut self, intro: Intro, name: &Ident, ty: ast::TypeSpec, scope: ScopeId) {
+    pub(super) fn value_box(&mut self, preamble: Preamble, name: &Ident, ty: ast::TypeSpec, scope: ScopeId) {
         let span = ty.span;
         let ty = self.type_spec(ty, scope);
         if let Some(ty) = ty.filter(|ty| self.symbols.model.is_value(*ty)) {
@@ -65,13 +65,13 @@ impl Resolver<'_> {
             self.symbols.declare(scope, name, Entity::Bad, "value box");
             return;
         };
-        let id = self.new_def(&intro, name, DefKind::ValueBox(ValueBox { ty }), scope);
-        typed_annotation::evaluate_def(&mut self.symbols, &intro, id, ty, scope);
+        let id = self.new_def(&preamble, name, DefKind::ValueBox(ValueBox { ty }), scope);
+        typed_annotation::evaluate_def(&mut self.symbols, &preamble, id, ty, scope);
         self.symbols.set_depth(id);
         self.symbols.declare_def(id, scope, name, "value box");
     }
 
-    pub(super) fn state(&mut self, intro: &Intro, state: State, scope: ScopeId) {
+    pub(super) fn state(&mut self, preamble: &Preamble, state: State, scope: ScopeId) {
         let base = self.type_spec(state.ty, scope);
         for declarator in state.declarators {
             let ty = base.and_then(|base| types::array(&mut self.symbols, base, &declarator.dims, scope));
@@ -82,17 +82,17 @@ impl Resolver<'_> {
                 check_stateless(&mut self.symbols, scope, &declarator.name, "state");
             }
             let Some(ty) = ty.filter(|_| declared) else { continue };
-            let mut annotations = self.annotations(intro, scope, AnnotatedKind::State);
-            typed_annotation::evaluate(&mut self.symbols, intro, &mut annotations, ty, scope);
+            let mut annotations = self.annotations(preamble, scope, AnnotatedKind::State);
+            typed_annotation::evaluate(&mut self.symbols, preamble, &mut annotations, ty, scope);
             annotation::check_non_nil(&mut self.symbols, &annotations, Some(ty));
-            let member = Member { name: text, ty, docs: intro.docs.clone(), annotations, span };
+            let member = Member { name: text, ty, docs: preamble.docs.clone(), annotations, span };
             if let Some(value) = owner_value(&mut self.symbols, scope) {
                 value.state.push(StateMember { visibility: state.visibility, member });
             }
         }
     }
 
-    pub(super) fn factory(&mut self, intro: Intro, factory: FactoryItem, scope: ScopeId) {
+    pub(super) fn factory(&mut self, preamble: Preamble, factory: FactoryItem, scope: ScopeId) {
         let FactoryItem { name, params, raises } = factory;
         let declared = self.symbols.declare_local(scope, &name, Entity::Member, FACTORY);
         if declared {
@@ -104,9 +104,9 @@ impl Resolver<'_> {
             annotation::check_no_stream(&mut self.symbols, &param.annotations);
         }
         let raises = interface::resolve_raises(&mut self.symbols, raises.as_ref(), inside);
-        let annotations = self.annotations(&intro, scope, AnnotatedKind::Factory);
+        let annotations = self.annotations(&preamble, scope, AnnotatedKind::Factory);
         let Ident { text, span } = name;
-        let factory = Factory { name: text, params, raises, docs: intro.docs, annotations, span };
+        let factory = Factory { name: text, params, raises, docs: preamble.docs, annotations, span };
         if let Some(value) = owner_value(&mut self.symbols, scope).filter(|_| declared) {
             value.factories.push(factory);
         }
@@ -271,8 +271,9 @@ fn check_truncatable(symbols: &mut Symbols<'_>, value: &ast::Value, bases: &[Def
     false
 }
 
-/// Checks that a value type lists at most one interface that is not abstract. This interface or, if it lists
-/// none, one of the interfaces that its bases support must derive from all interfaces that the bases support.
+/// Checks that a value type lists at most one interface that is not abstract, and lists it first. This
+/// interface or, if there is none, one that a base supports must derive from all other interfaces that the
+/// bases support and that are not abstract.
 fn check_supports(symbols: &mut Symbols<'_>, value: &ast::Value, bases: &[DefId], supports: &[DefId]) {
     let is_concrete = |model: &Model, id: &DefId| {
         model.interface(*id).is_some_and(|interface| interface.flavour != Flavour::Abstract)

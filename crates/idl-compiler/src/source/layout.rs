@@ -1,4 +1,4 @@
-//! Conversion of Rust tokens to a text with the same lines and columns, so that their spans refer to a text.
+//! Conversion of Rust tokens to a text with the same lines and columns, to which IDL spans can refer.
 
 /// Maximum gaps between tokens in the text. Larger gaps come from macros that combine distant tokens.
 const MAX_BLANK_LINES: usize = 50;

@@ -34,7 +34,7 @@ impl std::fmt::Display for Position {
 
 impl File {
     /// Returns the name of the file and the number of the line that contains a byte, according to `#line`.
-    pub(crate) fn line(&self, offset: usize) -> (&str, usize) {
+    pub(crate) fn name_and_line(&self, offset: usize) -> (&str, usize) {
         let mark = self.mark(offset);
         let (from, first) = mark.map_or((0, self.first_line), |mark| (mark.offset as usize, mark.line));
         let lines = self.ends_before(offset).saturating_sub(self.ends_before(from));
@@ -64,7 +64,7 @@ impl File {
     }
 
     /// Returns the offset to show: the end of a text counts as the end of its last line.
-    pub(crate) fn visible(&self, offset: usize) -> usize {
+    pub(crate) fn visible_offset(&self, offset: usize) -> usize {
         let is_end = offset >= self.text.len() && self.text.ends_with('\n');
         if is_end { self.text.len() - 1 } else { offset }
     }
@@ -105,21 +105,21 @@ impl Sources {
             true => offset as usize,
             false => file.text.len(),
         };
-        let offset = file.visible(offset);
+        let offset = file.visible_offset(offset);
         let (column, is_first) = file.column(offset);
         let column = if is_first { file.first_column + column } else { column };
-        let (name, line) = file.line(offset);
+        let (name, line) = file.name_and_line(offset);
         Position { file: name.to_owned(), line, column: column + 1 }
     }
 
     /// Returns the locations of the `#include` names that led to the file of a span, the innermost first.
     pub fn included_from(&self, span: Span) -> Vec<Span> {
-        let from = |span: &Span| self.file(span.file).and_then(|file| file.info.from);
+        let from = |span: &Span| self.file(span.file).and_then(|file| file.info.include_span);
         std::iter::successors(from(&span), from).collect()
     }
 
     pub(crate) fn includer(&self, file: u32) -> Option<u32> {
-        self.file(file)?.info.from.map(|from| from.file)
+        self.file(file)?.info.include_span.map(|span| span.file)
     }
 
     /// Returns the macros from which a token results, innermost first, and where it is in their definitions.
@@ -146,7 +146,7 @@ impl Sources {
     /// Adds a file with the text of file `base`, for `# 1 "name" 1` of another preprocessor.
     pub(crate) fn add_virtual(&mut self, base: u32, name: String, from: Span) -> u32 {
         let text = self.file(base).map_or_else(|| Rc::from(""), |file| Rc::clone(&file.text));
-        let info = super::FileInfo { from: Some(from), included: true, ..super::FileInfo::default() };
+        let info = super::FileInfo { include_span: Some(from), included: true, ..super::FileInfo::default() };
         self.add_text(name, text, info)
     }
 }

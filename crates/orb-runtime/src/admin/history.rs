@@ -11,7 +11,7 @@ use crate::runtime::Shared;
 use crate::telemetry::operation_stats::{OperationStats, Side, Totals};
 
 pub(crate) const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
-/// The maximum number of samples. They cover ten minutes, and occupy about 10 KiB.
+/// The maximum number of samples. They cover ten minutes, and occupy about 13 KiB.
 const MAX_SAMPLES: usize = 120;
 
 #[derive(Debug, Default)]

@@ -16,8 +16,8 @@ use crate::telemetry::operation_stats::OperationStats;
 type HealthCheck = Box<dyn Fn() -> Option<String> + Send + Sync>;
 
 pub(crate) struct AdminState {
-    started: Instant,
-    pub(super) build_time: SystemTime,
+    started_instant: Instant,
+    pub(super) started_at: SystemTime,
     address: OnceLock<SocketAddr>,
     /// The statistics of calls. `None` if the ORB has no admin endpoint.
     calls: Option<Arc<OperationStats>>,
@@ -28,8 +28,8 @@ pub(crate) struct AdminState {
 impl AdminState {
     pub(crate) fn new(has_endpoint: bool) -> Self {
         Self {
-            started: Instant::now(),
-            build_time: SystemTime::now(),
+            started_instant: Instant::now(),
+            started_at: SystemTime::now(),
             address: OnceLock::new(),
             calls: has_endpoint.then(Arc::default),
             history: Mutex::default(),
@@ -43,7 +43,7 @@ impl AdminState {
     }
 
     pub(crate) fn uptime(&self) -> Duration {
-        self.started.elapsed()
+        self.started_instant.elapsed()
     }
 
     pub(crate) fn history(&self) -> MutexGuard<'_, History> {
@@ -69,12 +69,12 @@ impl Orb {
 
 impl Shared {
     #[inline]
-    #[expect(clippy::expect_used, reason = "`start_counting` always sets it")]
+    #[expect(clippy::expect_used, reason = "`create_admin_state` always sets it")]
     pub(crate) fn admin(&self) -> &AdminState {
-        self.extensions.admin.get().expect("the builder must call `start_counting`")
+        self.extensions.admin.get().expect("the builder must call `create_admin_state`")
     }
 
-    pub(crate) fn start_counting(&self) {
+    pub(crate) fn create_admin_state(&self) {
         let has_endpoint = self.config.server.admin.is_some();
         self.extensions.admin.set(AdminState::new(has_endpoint));
     }

@@ -64,7 +64,7 @@ pub(crate) fn status(core: &Shared) -> Value {
     json!({
         "zorb": env!("CARGO_PKG_VERSION"),
         "pid": std::process::id(),
-        "started_ms": core.admin().build_time.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64,
+        "started_ms": core.admin().started_at.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64,
         "uptime_ms": core.admin().uptime().as_millis() as u64,
         "ready": core.is_ready(),
         "problems": core.admin().problems(),

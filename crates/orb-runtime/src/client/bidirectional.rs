@@ -36,8 +36,8 @@ struct BidirRoutes {
     cleanup_size: usize,
 }
 
-/// The connection of an address. The entry remains after the connection has ended, because calls to the
-/// address must then fail, rather than open a new connection.
+/// The connection of an address. The entry remains after the connection has ended, until the next cleanup,
+/// because calls to the address must fail, rather than open a new connection.
 #[derive(Debug)]
 struct BidirRoute {
     link: Weak<SharedConnection>,
@@ -132,7 +132,7 @@ impl Shared {
     #[cold]
     pub(crate) fn accept_listen_points(&self, link: &Arc<SharedConnection>) {
         let CallbackRule(Some(allows)) = &self.config.server.bidirectional else { return };
-        let routes = &self.connections().bidirectional;
+        let routes = &self.connection_pool().bidirectional;
         for point in link.peer_listen_points() {
             let owner = routes.find(&point).and_then(|(link, _)| link);
             let free = !owner.is_some_and(|link| link.is_usable());
@@ -160,7 +160,7 @@ impl Shared {
             let secure = matches!(endpoint, Endpoint::Ssl { .. });
             let (Endpoint::Iiop { host, port } | Endpoint::Ssl { host, port }) = endpoint else { continue };
             let point = ListenPoint { host: host.clone(), port: *port };
-            let Some((link, runtime)) = self.connections().bidirectional.find(&point) else { continue };
+            let Some((link, runtime)) = self.connection_pool().bidirectional.find(&point) else { continue };
             match link.filter(|link| link.allows_callbacks()) {
                 // An object whose reference requires TLS is not called over a plaintext connection.
                 Some(link) if secure && link.session().is_none() => {}

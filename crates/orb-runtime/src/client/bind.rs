@@ -17,8 +17,8 @@ use crate::client::dialer::unreachable;
 use crate::connection::exclusive::{ConnectionTarget, Lease};
 use crate::connection::{AddressingMode, Binding, SharedConnection};
 use crate::endpoint::{Endpoint, Route};
-use crate::reference::{ObjectRef, RequiredForm};
-use crate::servant::etherealizing_in_caller;
+use crate::reference::{ObjectRef, RequiredEncoding};
+use crate::servant::find_etherealizing_in_callers;
 
 pub(crate) struct SharedBinding {
     pub(crate) binding: Arc<Binding>,
@@ -48,7 +48,7 @@ impl FoundConnection {
 
 impl ObjectRef {
     /// Returns the connection of the last call if it still exists, or else another shared connection or a new
-    /// one. Only the second case evaluates `deadline`. Its future is boxed, because the futures of calls are
+    /// one. The latter cases evaluate `deadline`. Their future is boxed, because the futures of calls are
     /// moved before they are polled and should therefore be small.
     #[inline]
     pub(crate) async fn bind_shared(
@@ -72,7 +72,7 @@ impl ObjectRef {
     /// would wait for the etherealization, so both would wait forever.
     #[cold]
     fn check_for_deadlock(&self, key: &[u8]) -> Result<(), SystemException> {
-        if etherealizing_in_caller(self.orb(), key).is_none() {
+        if find_etherealizing_in_callers(self.orb(), key).is_none() {
             return Ok(());
         }
         Err(SystemException::bad_inv_order().with_minor(minor::BAD_INV_ORDER_WOULD_DEADLOCK).with_reason(
@@ -156,7 +156,7 @@ impl ObjectRef {
         let sends_block_lists = version >= Version::V1_2
             && profile.component(ComponentTag::ZORB_BLOCKS).is_some_and(TaggedComponent::is_zorb_blocks);
         #[cfg(feature = "experiments")]
-        let sends_block_lists = sends_block_lists && self.orb().config.connection.deposit;
+        let sends_block_lists = sends_block_lists && self.orb().config.connection.deposits_enabled;
         if sends_block_lists {
             initial_contexts.push(BlockList::empty_context());
         }
@@ -166,12 +166,12 @@ impl ObjectRef {
             true => FoundConnection::Exclusive(self.orb().connect_any_exclusive(&targets, deadline).await?),
             false => FoundConnection::Shared(self.orb().connect_any(&targets, deadline).await?),
         };
-        // Check this for each binding, because a connection may be older than the first object for callbacks.
+        // Ask the connection, because one that is older than the first object for callbacks accepts none.
         if found.link().accepts_requests() {
             // Insert the offer first, because TAO reads only the first service context that it knows.
             initial_contexts.insert(0, self.orb().bidirectional_context()?);
         }
-        let server_limit = crate::quirks::max_message_bytes(profile);
+        let server_limit = crate::quirks::fragment_size(profile);
         if let Some(size) = server_limit.into_iter().chain(self.options().fragment_size).min() {
             found.link().set_fragment_size(size);
         }
@@ -189,7 +189,7 @@ impl ObjectRef {
     /// Returns the GIOP version for calls to a server that supports versions up to `newest`.
     fn version_for(&self, newest: Version) -> Result<Version, SystemException> {
         let newest = newest.min(self.orb().config.connection.max_version);
-        match self.required_form() {
+        match self.required_encoding() {
             Some(demand) if demand.version > newest => Err(incompatible_form(
                 SystemExceptionKind::InvObjref,
                 "the server does not support the GIOP version in which the request was received",
@@ -206,7 +206,7 @@ impl ObjectRef {
         offered: Option<&CodeSetComponentInfo>,
         version: Version,
     ) -> Result<(CodeSets, Option<CodeSetContext>), SystemException> {
-        let Some(RequiredForm { code_sets, .. }) = self.required_form() else {
+        let Some(RequiredEncoding { code_sets, .. }) = self.required_encoding() else {
             let mut negotiated = negotiate(&self.orb().config.connection.code_sets, offered, version);
             if offered.is_none() {
                 negotiated.sets = self.orb().config.assumed_code_sets(version);
@@ -229,7 +229,7 @@ impl ObjectRef {
 
     /// Checks whether requests through this reference can be sent with this version and these code sets.
     fn check_form(&self, version: Version, code_sets: CodeSets) -> Result<(), SystemException> {
-        match self.required_form() {
+        match self.required_encoding() {
             Some(demand) if demand.code_sets != code_sets => Err(no_such_code_sets()),
             Some(_) if self.version_for(version)? != version => Err(incompatible_form(
                 SystemExceptionKind::InvObjref,
@@ -239,8 +239,8 @@ impl ObjectRef {
         }
     }
 
-    /// Binds to an object of this ORB that has no active servant. The ORB sends the requests to itself, so
-    /// that incarnation, servant look-up and forwards work as for remote calls.
+    /// Binds to an object of this ORB whose servant is not called directly, for example because none is
+    /// active. The ORB sends the requests to itself, so incarnation and forwards work as for remote calls.
     #[cold]
     async fn bind_to_self(&self, key: ObjectKey, deadline: Option<Instant>, exclusive: bool) -> FoundBinding {
         if tokio::runtime::Handle::try_current().is_err() {
@@ -249,7 +249,7 @@ impl ObjectRef {
         let orb = self.orb();
         let version = self.version_for(Version::V1_2)?;
         let (code_sets, context) = self.negotiated(Some(&orb.config.connection.code_sets), version)?;
-        let context = context.filter(|_| self.required_form().is_some() && version >= Version::V1_1);
+        let context = context.filter(|_| self.required_encoding().is_some() && version >= Version::V1_1);
         let initial_contexts =
             Vec::from_iter(context.map(|context| context.to_service_context()).transpose()?);
         let target = ConnectionTarget { endpoint: Endpoint::ThisOrb, version, code_sets };

@@ -161,7 +161,7 @@ impl<'a> CallProgress<'a> {
         self.redirects += 1;
         if !ignore_rebind_mode && self.target.options().rebind != RebindMode::Transparent {
             return Err(rebind_forbidden(
-                "the server forwarded the call, and NO_REBIND forbids following it",
+                "the server forwarded the call, and the reference's RebindMode forbids following it",
             ));
         }
         let name = self.operation.name;

@@ -22,7 +22,8 @@ use crate::servant::active_object::{ActiveObject, InFlight};
 use crate::servant::poa_gate::Gate;
 use crate::servant::request::{panicked, reply_timeout};
 use crate::servant::{
-    LocalFuture, Request, ResultRequest, ResultSource, ServedResult, etherealizing_in_caller, holds_turn,
+    LocalFuture, Request, ResultRequest, ResultSource, ServedResult, find_etherealizing_in_callers,
+    holds_turn,
 };
 
 /// A servant in the same ORB as its caller, with its interface.
@@ -40,7 +41,7 @@ pub struct LocalServant<L: ?Sized> {
 pub fn local<L: ?Sized + Send + Sync + 'static>(target: &ObjectRef) -> Option<LocalServant<L>> {
     let entry = target.active_entry()?;
     let mut found: Option<Arc<L>> = None;
-    Arc::clone(&entry.skeleton).local(&mut found as &mut dyn Any);
+    Arc::clone(&entry.skeleton).downcast_into(&mut found as &mut dyn Any);
     // With the main thread model, a servant can be called directly only if the caller already has the permit
     // of the main thread. Other calls are sent as messages, which the task of `Orb::run_until` serves.
     if entry.mode.on_main_thread && !entry.poa.turn.as_ref().is_some_and(holds_turn) {
@@ -180,7 +181,7 @@ async fn admit<'e>(
         () = orb.closing.wait() => return Err(crate::errors::orb_shut_down()),
     }
     loop {
-        let nested = || etherealizing_in_caller(orb, entry.key()).and_then(|_| entry.enter_nested());
+        let nested = || find_etherealizing_in_callers(orb, entry.key()).and_then(|_| entry.enter_nested());
         let Some(in_flight) = entry.enter().or_else(nested) else {
             return Err(no_such_object(entry.key()));
         };

@@ -14,7 +14,7 @@ use crate::client::bidirectional::Bidirectional;
 use crate::client::dial;
 use crate::client::dialer::{DialResult, Dialer, unreachable};
 use crate::connection::SharedConnection;
-use crate::connection::exclusive::{ConnectionTarget, EndGuard, IdleConnections, Lease, PoolKey};
+use crate::connection::exclusive::{ConnectionEndGuard, ConnectionTarget, IdleConnections, Lease, PoolKey};
 use crate::errors::{no_runtime, orb_shut_down};
 use crate::runtime::Shared;
 use crate::transport::threads::IoThread;
@@ -67,21 +67,22 @@ impl Drop for PoolEntryGuard {
         if let (Some(core), Some(entry)) = (self.core.upgrade(), self.entry.upgrade())
             && entry.link.get().is_some()
         {
-            core.connections().remove(&self.key, &entry);
+            core.connection_pool().remove(&self.key, &entry);
         }
     }
 }
 
-/// A caller that waits for a connection. If the last one gives up before that is open, the entry is removed.
+/// A caller that waits for a connection. If the last such caller gives up before the connection is open, the
+/// entry is removed.
 struct DialGuard<'a> {
-    connections: &'a Connections,
+    pool: &'a ConnectionPool,
     key: &'a PoolKey,
     entry: Option<Arc<PoolEntry>>,
 }
 
 impl Drop for DialGuard<'_> {
     fn drop(&mut self) {
-        let mut entries = self.connections.lock();
+        let mut entries = self.pool.lock();
         let Some(entry) = self.entry.take() else { return };
         // If no other caller waits, only the map and this guard have references, which the lock protects.
         let is_current = || entries.get(self.key).is_some_and(|current| Arc::ptr_eq(current, &entry));
@@ -94,14 +95,14 @@ impl Drop for DialGuard<'_> {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Connections {
+pub(crate) struct ConnectionPool {
     entries: Mutex<HashMap<PoolKey, Arc<PoolEntry>>>,
     pub(crate) exclusive: Arc<IdleConnections>,
     pub(crate) bidirectional: Bidirectional,
 }
 
 impl Shared {
-    pub(crate) fn connections(&self) -> &Connections {
+    pub(crate) fn connection_pool(&self) -> &ConnectionPool {
         self.extensions.client.get_or_default()
     }
 
@@ -117,8 +118,8 @@ impl Shared {
                 return Err(orb_shut_down());
             }
             // Declared before `entry`, so that the guard is dropped after it and does not count it.
-            let mut guard = DialGuard { connections: self.connections(), key: &key, entry: None };
-            let entry = Arc::clone(self.connections().lock().entry(key.clone()).or_default());
+            let mut guard = DialGuard { pool: self.connection_pool(), key: &key, entry: None };
+            let entry = Arc::clone(self.connection_pool().lock().entry(key.clone()).or_default());
             guard.entry = Some(Arc::clone(&entry));
             let outcome = match entry.link.get() {
                 Some(link) => Ok(Arc::clone(link)),
@@ -132,7 +133,7 @@ impl Shared {
             match outcome {
                 Ok(link) if link.is_usable() => return Ok(link),
                 outcome => {
-                    self.connections().remove(&key, &entry);
+                    self.connection_pool().remove(&key, &entry);
                     outcome?;
                 }
             }
@@ -151,7 +152,7 @@ impl Shared {
         }
         for target in targets {
             let (key, _) = self.pool_key(target)?;
-            if let Some(link) = self.connections().usable(&key) {
+            if let Some(link) = self.connection_pool().usable(&key) {
                 return Ok(link);
             }
         }
@@ -167,7 +168,7 @@ impl Shared {
     ) -> Result<Lease, SystemException> {
         for target in targets {
             let (key, _) = self.pool_key(target)?;
-            let pool = &self.connections().exclusive;
+            let pool = &self.connection_pool().exclusive;
             if let Some(link) = pool.take(&key) {
                 return Ok(Lease::new(pool, key, link));
             }
@@ -178,11 +179,11 @@ impl Shared {
                 return Err(orb_shut_down());
             }
             let (key, thread) = self.pool_key(target)?;
-            let pool = &self.connections().exclusive;
+            let pool = &self.connection_pool().exclusive;
             let link = match pool.take(&key) {
                 Some(link) => link,
                 None => {
-                    let guard = EndGuard::new(pool, key.clone());
+                    let guard = ConnectionEndGuard::new(pool, key.clone());
                     Dialer { orb: self, thread, deadline }.dial(target, guard).await?
                 }
             };
@@ -203,7 +204,7 @@ impl Shared {
     }
 }
 
-impl Connections {
+impl ConnectionPool {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PoolKey, Arc<PoolEntry>>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -255,7 +256,7 @@ mod tests {
     async fn connection_attempt_without_waiting_calls_is_removed() {
         let server = FullServer::new("interest");
         let (core, target) = (Orb::builder().parts.build_core(Vec::new()), server.target());
-        let entries = || core.connections().lock().len();
+        let entries = || core.connection_pool().lock().len();
         let mut one = Box::pin(core.connect(&target, None));
         let mut other = Box::pin(core.connect(&target, None));
         assert!(one.as_mut().now_or_never().is_none() && other.as_mut().now_or_never().is_none());

@@ -1,8 +1,8 @@
 //! Connects to one of several addresses quickly even if some are unreachable ("happy eyeballs", RFC 8305).
 //!
 //! The addresses of a server are tried in their order, but IPv4 and IPv6 alternate. The next attempt begins
-//! when the previous one has failed, or has not succeeded within a quarter of a second. A success ends the
-//! others.
+//! when the previous one has failed, or has not succeeded after a delay of at most a quarter of a second. A
+//! success ends the others.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};

@@ -91,8 +91,9 @@ pub fn invoke<R, E: From<SystemException>>(
 }
 
 /// Calls an operation whose last argument is a `@stream`, like [`invoke`]. `encode` encodes the other
-/// arguments. Fails with BAD_PARAM if the source fails (see [`ByteSource`](crate::ByteSource)). The call uses
-/// an exclusive connection, which is closed if the future is dropped after a part of the source was sent.
+/// arguments. Fails with BAD_PARAM if the source fails (see [`ByteSource`](crate::ByteSource)). Unless the
+/// source is a buffer, the call uses an exclusive connection. That is closed if the future is dropped after a
+/// part of the source was sent.
 pub fn invoke_from<R, E: From<SystemException>>(
     target: &ObjectRef,
     operation: &'static Operation,

@@ -57,7 +57,7 @@ impl<'a> OutgoingRequest<'a> {
         }
     }
 
-    /// Adds a sequence with elements of `size` bytes as the last argument. Only its length is encoded.
+    /// Adds a sequence as the last argument. Its elements have `size` bytes in all, and are not encoded.
     pub(crate) fn with_payload(self, size: u32, layout: ElementLayout) -> Self {
         Self { payload: Some((size, layout)), ..self }
     }

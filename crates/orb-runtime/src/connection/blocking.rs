@@ -58,6 +58,7 @@ pub(crate) enum PollMode {
     Deferred,
 }
 
+/// Returns how a call without a reply behaves when it is polled. Counts the call if it is deferred.
 #[inline]
 pub(crate) fn mode(cx: &Context<'_>) -> PollMode {
     WAIT_STATE.with(|waiting| match waiting.mode.get() {

@@ -305,7 +305,7 @@ impl SharedConnection {
     #[inline]
     pub(crate) fn set_low_water(&self, state: &mut State) {
         if self.socket.ring().is_some() {
-            // With an io_uring, the value is passed with each receive.
+            // With an io_uring, `read_ring` sets the value when it starts a receive.
             return;
         }
         let rest = state.machine.input().granted_rest();

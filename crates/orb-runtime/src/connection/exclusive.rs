@@ -44,7 +44,7 @@ pub(crate) struct Lease {
 }
 
 /// Removes a connection from the idle ones on drop, after the connection has ended.
-pub(crate) struct EndGuard {
+pub(crate) struct ConnectionEndGuard {
     pool: Weak<IdleConnections>,
     key: PoolKey,
 }
@@ -105,7 +105,7 @@ impl Drop for Lease {
         {
             pool.insert(&self.key, &self.link);
             if !self.link.is_usable() {
-                // The connection has ended in the meantime. Its `EndGuard` may have been dropped before the
+                // The connection has ended in the meantime. Its guard may have been dropped before the
                 // insertion, so the connection must be removed here.
                 pool.remove_closed(&self.key);
             }
@@ -113,13 +113,13 @@ impl Drop for Lease {
     }
 }
 
-impl EndGuard {
+impl ConnectionEndGuard {
     pub(crate) fn new(pool: &Arc<IdleConnections>, key: PoolKey) -> Self {
         Self { pool: Arc::downgrade(pool), key }
     }
 }
 
-impl Drop for EndGuard {
+impl Drop for ConnectionEndGuard {
     fn drop(&mut self) {
         if let Some(pool) = self.pool.upgrade() {
             pool.remove_closed(&self.key);

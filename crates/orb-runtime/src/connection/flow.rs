@@ -85,7 +85,7 @@ impl SharedConnection {
         let (order, version, sets) = (encoder.order(), encoder.version(), encoder.code_sets());
         let offset = encoder.position();
         let mut state = self.lock();
-        if state.machine.output().is_crowded() {
+        if state.machine.output().is_pool_half_full_of_replies() {
             // There may be too little memory, which is checked only for complete replies.
             return false;
         }

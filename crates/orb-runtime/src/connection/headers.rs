@@ -16,7 +16,8 @@ const MAX_HEADER_SIZE: usize = 256;
 /// The offset in bytes of the request id in GIOP 1.2. In earlier versions, it varies.
 const ID_OFFSET: usize = 12;
 
-/// Determines a request header without service contexts, except for the request id.
+/// Determines a request header, except for the request id. The header has no service contexts except those
+/// of the binding that identify the caller.
 #[derive(Clone, Copy)]
 pub(crate) struct HeaderKey<'a> {
     pub(crate) binding: &'a Arc<Binding>,

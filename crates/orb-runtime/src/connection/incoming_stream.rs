@@ -97,7 +97,7 @@ impl SharedConnection {
     }
 
     /// Returns how many bytes may be allocated for a payload before they are received.
-    pub(crate) fn granted(&self) -> usize {
+    pub(crate) fn preallocation_limit(&self) -> usize {
         self.lock().machine.input().largest_received_bytes()
     }
 
@@ -105,7 +105,7 @@ impl SharedConnection {
         let mut state = self.lock();
         let loan = state.machine.stream(of).abandon();
         state.let_driver_read();
-        if state.machine.input().is_loan_being_read()
+        if state.machine.input().is_loan_in_use()
             && let Some(ring) = self.socket.ring()
         {
             // Without this, the kernel would use the memory until it is full.
@@ -118,7 +118,7 @@ impl SharedConnection {
 
     /// Drops the memory of servants that no longer wait for it.
     #[inline]
-    pub(crate) fn drop_returned_targets<'a>(&'a self, mut state: LockedState<'a>) -> LockedState<'a> {
+    pub(crate) fn drop_orphaned_loans<'a>(&'a self, mut state: LockedState<'a>) -> LockedState<'a> {
         let orphaned = state.machine.input_mut().take_orphaned_loans();
         if orphaned.is_empty() {
             return state;
@@ -134,7 +134,7 @@ impl SharedConnection {
         mut state: LockedState<'a>,
         cx: &mut Context<'_>,
     ) -> (LockedState<'a>, bool) {
-        if state.machine.input().is_loan_being_read()
+        if state.machine.input().is_loan_in_use()
             && let Some(ring) = self.socket.ring()
         {
             ring.cancel_read();
@@ -146,7 +146,7 @@ impl SharedConnection {
             state.machine.input_mut().lose_loan();
         }
         state.wake_stream();
-        (self.drop_returned_targets(state), true)
+        (self.drop_orphaned_loans(state), true)
     }
 
     /// Wakes all waiting tasks after reading has ended. Memory that the kernel still uses is lost.
@@ -155,6 +155,6 @@ impl SharedConnection {
         let mut state = self.lock();
         state.machine.input_mut().lose_loan();
         state.wake_waiters();
-        drop(self.drop_returned_targets(state));
+        drop(self.drop_orphaned_loans(state));
     }
 }

@@ -293,7 +293,8 @@ impl SharedConnection {
         state.wake_driver();
     }
 
-    /// Returns the size and the age of a long queue of replies: see [`Connection::reply_queue`].
+    /// Returns the size of a long queue of replies, and the time that the peer needs to receive it: see
+    /// [`Connection::reply_queue`].
     pub(crate) fn reply_queue(&self, now: Instant) -> Option<(usize, Option<Duration>)> {
         self.lock().machine.reply_queue(now)
     }

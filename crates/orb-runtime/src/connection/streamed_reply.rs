@@ -8,12 +8,13 @@ use giop_proto::{ReplyRoom, ServeToken};
 use crate::connection::{SharedConnection, State, now};
 
 impl SharedConnection {
-    /// Returns the number of bytes of a reply from which a part may be sent before the reply is complete.
-    pub(crate) fn reply_piece(&self) -> usize {
+    /// Returns the size in bytes that a reply must exceed to be sent before it is complete.
+    pub(crate) fn reply_piece_size(&self) -> usize {
         self.lock().machine.output().reply_piece_size()
     }
 
-    /// Queues the start of a reply, whose body begins at offset `body`. Returns `false` if it is not needed.
+    /// Queues the start of a reply, whose body begins at offset `body`. Returns `false` if the reply is no
+    /// longer needed.
     pub(crate) fn poll_begin_reply(
         &self,
         cx: &mut Context<'_>,
@@ -59,7 +60,7 @@ impl SharedConnection {
         let _ = self.flush(state);
     }
 
-    /// Abandons an incomplete reply. If none can replace it, closes the connection and returns `false`.
+    /// Abandons an incomplete reply. If no other can be sent, closes the connection and returns `false`.
     pub(crate) fn break_reply(&self, token: ServeToken) -> bool {
         let mut state = self.lock();
         let replaceable = state.machine.request(token).break_reply();

@@ -86,14 +86,14 @@ impl Guard {
     /// Authenticates the caller of a request. After `Pending`, call this again when the check has ended.
     pub(crate) fn identify(&mut self, orb: &Shared, incoming: &IncomingRequest) -> AuthOutcome {
         let Some(logins) = self.security.logins.clone() else {
-            return AuthOutcome::Accepted(self.certificate.clone());
+            return AuthOutcome::Accepted(self.certified_caller.clone());
         };
         let contexts = incoming.contexts();
         let Some(context) = contexts.find(ContextId::SECURITY_ATTRIBUTE_SERVICE) else {
-            return match (logins.required, self.certificate.principal()) {
+            return match (logins.required, self.certified_caller.principal()) {
                 (Required::Login, _) | (Required::Identity, None) => self.refuse_unknown_caller(),
                 (Required::Nothing, _) | (Required::Identity, Some(_)) => {
-                    AuthOutcome::Accepted(self.certificate.clone())
+                    AuthOutcome::Accepted(self.certified_caller.clone())
                 }
             };
         };
@@ -151,7 +151,7 @@ impl Guard {
             LoginOutcome::Known(login) => login,
         };
         let has_login = login.is_some();
-        let asserted_by = login.or_else(|| self.certificate.principal().cloned());
+        let asserted_by = login.or_else(|| self.certified_caller.principal().cloned());
         let missing = match logins.required {
             Required::Nothing => false,
             Required::Identity => asserted_by.is_none(),

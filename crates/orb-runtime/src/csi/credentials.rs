@@ -20,8 +20,8 @@ use crate::csi::security::Security;
 /// [`Reference::with_credentials`](crate::Reference::with_credentials) for one object.
 ///
 /// By default, they are sent only to servers whose references request them. A call fails with
-/// `NO_PERMISSION`, `COMPLETED_NO`, if the credentials lack something that the server requires, or if it must
-/// not be sent over the connection. The text of the exception says what is missing.
+/// `NO_PERMISSION`, `COMPLETED_NO`, if the credentials lack something that the server requires, or must not
+/// be sent over the connection. The text of the exception gives the reason.
 ///
 /// A reference with its own credentials may use the same connections as other references.
 #[derive(Clone, Default)]
@@ -59,7 +59,7 @@ impl Credentials {
         Self::default()
     }
 
-    /// Sends the login only to servers whose references specify this realm, not to all that request one.
+    /// Sends the login only to servers whose references specify this realm, not to all that request a login.
     pub fn for_realm(mut self, realm: impl Into<String>) -> Self {
         self.realm = Some(realm.into());
         self

@@ -27,7 +27,7 @@ pub(crate) struct Guard {
     /// True if others on the network cannot read the connection.
     pub(super) is_private: bool,
     /// The caller according to the certificate of the peer, if it has one.
-    pub(super) certificate: Caller,
+    pub(super) certified_caller: Caller,
     pub(super) accepted: AcceptedContexts,
     /// The login that is being checked, or that was checked last.
     pub(super) pending_login: Option<PendingLogin>,
@@ -42,7 +42,7 @@ pub(crate) struct Caller(Option<Arc<CallerData>>);
 struct CallerData {
     principal: Option<Arc<Principal>>,
     /// The service context of the reply, which confirms the security context.
-    complete: Option<ServiceContext>,
+    confirmation: Option<ServiceContext>,
 }
 
 /// A hash of a security context or of a login, which are not kept because they may contain a password.
@@ -68,7 +68,7 @@ impl Guard {
             is_private: is_private(&peer, session.is_some()),
             security: security.clone(),
             peer,
-            certificate: Caller::new(principal, None),
+            certified_caller: Caller::new(principal, None),
             accepted: AcceptedContexts::new(),
             pending_login: None,
             failures: 0,
@@ -82,11 +82,11 @@ pub(super) fn is_private(peer: &Peer, tls: bool) -> bool {
 }
 
 impl Caller {
-    pub(super) fn new(principal: Option<Arc<Principal>>, complete: Option<ServiceContext>) -> Self {
-        if principal.is_none() && complete.is_none() {
+    pub(super) fn new(principal: Option<Arc<Principal>>, confirmation: Option<ServiceContext>) -> Self {
+        if principal.is_none() && confirmation.is_none() {
             return Self(None);
         }
-        Self(Some(Arc::new(CallerData { principal, complete })))
+        Self(Some(Arc::new(CallerData { principal, confirmation })))
     }
 
     #[inline]
@@ -95,8 +95,8 @@ impl Caller {
     }
 
     #[inline]
-    pub(crate) fn complete(&self) -> Option<&ServiceContext> {
-        self.0.as_ref()?.complete.as_ref()
+    pub(crate) fn confirmation(&self) -> Option<&ServiceContext> {
+        self.0.as_ref()?.confirmation.as_ref()
     }
 }
 

@@ -43,8 +43,8 @@ impl LoginQueue {
     }
 
     /// Queues a login of a request with a size of `bytes`. If the queue is full, evicts the last login of the
-    /// network with the most entries. Returns `None` if that network has less than two more entries than the
-    /// peer's.
+    /// network with the most entries. Returns `None` unless that network has at least two more entries than
+    /// the network of the peer.
     pub(super) fn enqueue(self: &Arc<Self>, peer: &Peer, bytes: usize) -> Option<QueueEntry> {
         let network = peer.address().map(network_of);
         let mut queued = lock(&self.queued);

@@ -17,7 +17,8 @@ const DEFAULT_MAX_WAITING: usize = 256;
 /// Checks user names and passwords.
 ///
 /// [`check`](Self::check) is called on a thread for blocking operations, so it may compute a slow hash or
-/// query a directory. An accepted login stays valid on its connection until [`epoch`](Self::epoch) changes.
+/// query a directory. The last 32 logins that were accepted on a connection are not checked again until
+/// [`epoch`](Self::epoch) changes.
 pub trait Authenticator: Send + Sync + 'static {
     /// Checks the user's password. Returns the name of the user, which becomes [`Principal::name`].
     ///
@@ -155,7 +156,7 @@ impl Logins {
     }
 
     /// Sets the number of logins that may fail on a connection, 3 by default. After that, new logins on the
-    /// connection are refused without being checked. Accepted logins remain valid.
+    /// connection are refused without being checked. Its last 32 accepted logins remain valid.
     pub fn max_failures(mut self, failures: u32) -> Self {
         self.max_failures = failures;
         self
@@ -165,8 +166,9 @@ impl Logins {
     /// one failure is no longer counted, 4 s by default. A client that tries passwords over many connections
     /// has `failures` attempts immediately, and then one in each `interval`.
     ///
-    /// Further logins from the address are refused without being checked. Accepted logins remain valid. All
-    /// IPv6 addresses with the same first 64 bits are one address. Unix sockets and pipes are not counted.
+    /// Further logins from the address are refused without being checked. The last 32 accepted logins of each
+    /// connection remain valid. All IPv6 addresses with the same first 64 bits are one address. Unix sockets
+    /// and pipes are not counted.
     pub fn max_failures_per_address(mut self, failures: u32, interval: Duration) -> Self {
         self.throttle = Throttle::new(failures, interval);
         self

@@ -44,7 +44,7 @@ pub struct CsiStats {
     pub throttled_logins: u64,
     /// Requests that did not identify their caller, although this was required.
     pub unknown_callers: u64,
-    /// Requests whose security context was refused, for any reason.
+    /// Requests whose security context was refused, unless it was malformed or the queue of logins was full.
     pub refused_contexts: u64,
     /// Requests that the authorizer denied.
     pub denied: u64,

@@ -12,7 +12,7 @@ use argon2::password_hash::{
     self, Output, PasswordHash, PasswordHashString, PasswordHasher, Salt, SaltString,
 };
 use argon2::{Algorithm, Argon2, Block, Params, Version};
-use giop_codec::cdr::mapped_size;
+use giop_codec::cdr::allocation_size;
 
 use crate::csi::logins::{Authenticator, Login, LoginRefused};
 use crate::transport::Peer;
@@ -146,14 +146,15 @@ impl fmt::Debug for Users {
     }
 }
 
-/// Maps the large working memory of Argon2 separately, because an allocator would keep it for each thread.
+/// Returns whether the hash is that of the password. The large working memory of Argon2 is mapped separately,
+/// because an allocator would keep it for each thread.
 fn verify(password: &[u8], hash: &PasswordHash<'_>) -> password_hash::Result<bool> {
     let (Some(salt), Some(expected)) = (hash.salt, hash.hash) else { return Ok(false) };
     let algorithm = Algorithm::try_from(hash.algorithm)?;
     let version = hash.version.map(Version::try_from).transpose()?.unwrap_or_default();
     let params = Params::try_from(hash)?;
     let blocks = params.block_count();
-    let size = mapped_size(blocks.saturating_mul(Block::SIZE));
+    let size = allocation_size(blocks.saturating_mul(Block::SIZE));
     let mut memory = Vec::with_capacity(size / Block::SIZE);
     memory.resize(blocks, Block::new());
     let mut salt_bytes = [0; Salt::RECOMMENDED_LENGTH * 4];

@@ -101,7 +101,7 @@ impl Bridge {
         if let Some(cached) = targets.iter().find(matches) {
             return cached.target.clone();
         }
-        let target = self.target.clone_with_required_form(version, code_sets);
+        let target = self.target.clone_with_required_encoding(version, code_sets);
         if targets.len() >= MAX_CACHED_TARGETS {
             targets.remove(0);
         }
@@ -200,7 +200,7 @@ impl Skeleton for Bridge {
     }
 
     /// Does nothing, so that collocated calls are forwarded like remote calls.
-    fn local(self: Arc<Self>, _: &mut dyn StdAny) {}
+    fn downcast_into(self: Arc<Self>, _: &mut dyn StdAny) {}
 }
 
 /// Forwards requests by decoding them and encoding them again for this target.

@@ -288,7 +288,7 @@ impl Request {
     /// * BAD_PARAM minor OMG 32 for operations such as `_hash`, which are not sent to servers.
     /// * BAD_PARAM minor OMG 31 if the call has a result, an `out` argument or a declared exception.
     /// * TRANSIENT or COMM_FAILURE, if the request could not be sent.
-    /// * TIMEOUT, if the deadline passed before, for example because the queue of the connection was full.
+    /// * TIMEOUT, if it was not sent before the deadline, for example because the queue was full.
     ///
     /// # Cancel safety
     /// The message is queued completely or not at all.

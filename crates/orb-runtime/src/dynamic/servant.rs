@@ -82,7 +82,7 @@ impl<S: DynServant> Skeleton for DynamicSkeleton<S> {
     }
 
     /// Does nothing, because there is no Rust trait for calls without marshalling.
-    fn local(self: Arc<Self>, _: &mut dyn StdAny) {}
+    fn downcast_into(self: Arc<Self>, _: &mut dyn StdAny) {}
 }
 
 impl<S: DynServant> DynamicSkeleton<S> {

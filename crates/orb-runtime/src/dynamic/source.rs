@@ -34,7 +34,7 @@ pub(crate) struct RuntimeTypes {
 }
 
 impl RuntimeTypes {
-    pub(crate) fn source(&self) -> Option<Arc<dyn InterfaceSource>> {
+    pub(crate) fn interface_source(&self) -> Option<Arc<dyn InterfaceSource>> {
         self.source.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -51,7 +51,9 @@ impl RuntimeTypes {
 
 impl fmt::Debug for RuntimeTypes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RuntimeTypes").field("has_source", &self.source().is_some()).finish_non_exhaustive()
+        f.debug_struct("RuntimeTypes")
+            .field("has_source", &self.interface_source().is_some())
+            .finish_non_exhaustive()
     }
 }
 

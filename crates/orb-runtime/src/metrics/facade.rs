@@ -20,7 +20,7 @@ const EXPORT_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(crate) struct MetricsExport {
     exported: Mutex<ExportedValues>,
-    is_reporting: AtomicBool,
+    is_exporting: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ struct ExportedValues {
 }
 
 /// Lets the next connection start another task when the task that owns this guard ends or is dropped.
-struct ReportingGuard(std::sync::Weak<Shared>);
+struct ExportGuard(std::sync::Weak<Shared>);
 
 impl Orb {
     /// Updates the metrics of the `metrics` facade now. An exporter that renders them on request calls this.
@@ -52,13 +52,13 @@ impl Shared {
     }
 
     /// Starts the task that updates the metrics once a second until no connection is open, unless it runs.
-    pub(crate) fn report_metrics(self: &Arc<Self>) {
+    pub(crate) fn spawn_metrics_export(self: &Arc<Self>) {
         // Without a runtime, no task can be started. An aborted handshake may be dropped on a plain thread.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        if self.metrics().is_reporting.swap(true, Ordering::AcqRel) {
+        if self.metrics().is_exporting.swap(true, Ordering::AcqRel) {
             return;
         }
-        let guard = ReportingGuard(Arc::downgrade(self));
+        let guard = ExportGuard(Arc::downgrade(self));
         runtime.spawn(async move {
             loop {
                 tokio::time::sleep(EXPORT_INTERVAL).await;
@@ -70,7 +70,7 @@ impl Shared {
                     // before that has not started another task.
                     core.record_metrics();
                     if !core.connections.lock().is_empty() {
-                        core.report_metrics();
+                        core.spawn_metrics_export();
                     }
                     return;
                 }
@@ -114,10 +114,10 @@ impl Drop for MetricsExport {
     }
 }
 
-impl Drop for ReportingGuard {
+impl Drop for ExportGuard {
     fn drop(&mut self) {
         if let Some(core) = self.0.upgrade() {
-            core.metrics().is_reporting.store(false, Ordering::Release);
+            core.metrics().is_exporting.store(false, Ordering::Release);
         }
     }
 }

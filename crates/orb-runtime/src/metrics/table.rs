@@ -125,7 +125,7 @@ pub(crate) const METRICS: &[Metric] = &[
     #[cfg(feature = "csi")]
     count(
         "zorb_throttled_logins_total",
-        "logins rejected without a check after too many failures from the same address",
+        "logins rejected without a check: too many failures from the same address, or a full queue",
         |now| now.callers.throttled_logins,
     ),
     #[cfg(feature = "csi")]

@@ -14,8 +14,8 @@
 //! The words in capitals are policies of the POA. The numbers in parentheses are sizes in bytes, and the part
 //! in braces is repeated for each name. Numbers are big-endian. "boot" identifies the run of the ORB.
 //!
-//! Because clients can send any bytes as a key, [`Key::parse`] accepts any bytes, in time and memory that do
-//! not depend on their content. A parsed key encodes to the same bytes.
+//! Because clients can send any bytes as a key, [`Key::parse`] parses or rejects them in time and memory that
+//! do not depend on their content. A parsed key encodes to the same bytes.
 //!
 //! Source clause: "Object Keys", which leaves the form of keys to the ORB.
 

@@ -199,7 +199,7 @@ fn apply(builder: OrbBuilder, name: &str, value: &str) -> Result<OrbBuilder, Arg
         }
         // omniORB's name of the option.
         "defaultWCharCodeSet" => {
-            let expected = "expected UTF-16, UCS-2, UCS-4 or the number of a code set";
+            let expected = "expected UTF-16, UCS-2, UCS-4 or a hexadecimal number such as 0x00010109";
             builder.assume_wchar_set(parse_wchar_set(value).ok_or_else(|| wrong(expected))?)
         }
         "traceLevel" => {

@@ -72,7 +72,7 @@ impl OrbBuilder {
                 #[cfg(feature = "experiments")]
                 adapts_low_water: true,
                 #[cfg(feature = "experiments")]
-                deposit: true,
+                deposits_enabled: true,
                 fragment_size: None,
                 transport: Transport::default(),
             },
@@ -368,7 +368,7 @@ impl OrbBuilder {
     /// message, from which sequences are copied again. The bytes on the wire are the same.
     #[cfg(feature = "experiments")]
     pub fn zero_copy(mut self, zero_copy: bool) -> Self {
-        self.parts.config.connection.deposit = zero_copy;
+        self.parts.config.connection.deposits_enabled = zero_copy;
         self
     }
 
@@ -556,7 +556,7 @@ impl Parts {
         let Self { starts_paused, max_receive_memory_bytes: pool_bytes, config, .. } = self;
         let core = Shared::new(SharedParams { config, extensions, endpoints, pool_bytes, starts_paused });
         #[cfg(feature = "admin")]
-        core.start_counting();
+        core.create_admin_state();
         core
     }
 }
@@ -565,7 +565,7 @@ impl Shared {
     /// Returns the first handle. The ORB closes when the last clone of the handle is dropped.
     pub(crate) fn open(self: Arc<Self>) -> Orb {
         let guard = Arc::new(CloseGuard(Arc::downgrade(&self)));
-        *self.guard.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::downgrade(&guard);
+        *self.close_guard.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::downgrade(&guard);
         Orb { core: self, _guard: Some(guard) }
     }
 }

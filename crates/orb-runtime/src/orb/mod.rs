@@ -52,7 +52,7 @@ impl Orb {
     }
 
     pub(crate) fn from_core(core: &Arc<Shared>) -> Self {
-        let guard = core.guard.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+        let guard = core.close_guard.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
         Self { core: Arc::clone(core), _guard: guard }
     }
 

@@ -34,11 +34,12 @@ impl Orb {
         self.core.pauses.resume();
     }
 
-    /// Serves until `end` is ready, then shuts down. Requests of POAs with
-    /// [`ThreadModel::Main`](crate::poa::ThreadModel::Main) run in the task that awaits this method.
+    /// Serves until `end`, such as [`signal::shutdown`](crate::signal::shutdown), is ready, then shuts down.
+    /// Requests of POAs with [`ThreadModel::Main`](crate::poa::ThreadModel::Main) run in the task that awaits
+    /// this method.
     ///
     /// # Errors
-    /// The error of `end`, such as [`signal::shutdown`](crate::signal::shutdown). The ORB then keeps running.
+    /// The error of `end`. The ORB then keeps running.
     ///
     /// # Cancel safety
     /// If the future is dropped before `end` is ready, the ORB continues to serve. If it is dropped later,

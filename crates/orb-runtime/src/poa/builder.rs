@@ -155,9 +155,9 @@ impl<Ids, Serving> PoaBuilder<Ids, Serving> {
         self
     }
 
-    /// Allows peers to call the POA's objects over connections that this ORB opens from now on
-    /// (BIDIRECTIONAL). This has an effect only if the ORB listens. In an ORB that does not listen,
-    /// `OrbBuilder::offer_bidirectional` allows such calls to the objects of all POAs.
+    /// Allows peers to call the objects of this POA over connections that this ORB opens after the POA is
+    /// created (BIDIRECTIONAL). Objects of other POAs can then be called over them, too. In an ORB that does
+    /// not listen, use `OrbBuilder::offer_bidirectional` instead.
     pub fn bidirectional(mut self) -> Self {
         self.policies.bidirectional = BidirectionalPolicy::Both;
         self

@@ -1,4 +1,4 @@
-//! The part of a POA's state that is private to module `poa`: its parent and children, manager and objects.
+//! The part of a POA's state that module `servant` does not use: its parent, children, manager and objects.
 //!
 //! [`PoaGate`] is the part that is used for dispatching requests.
 

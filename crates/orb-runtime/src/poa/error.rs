@@ -34,7 +34,7 @@ pub enum PoaError {
     #[error("the object does not belong to this POA")]
     WrongAdapter,
     /// An object with this id is active, or was deactivated and still serves requests.
-    #[error("an object has this id, even if it only finishes its last requests: use another id")]
+    #[error("an object with this id is active, or still finishes its last requests: use another id")]
     ObjectAlreadyActive,
     /// No object is active under this id.
     #[error("no object is active under this id")]

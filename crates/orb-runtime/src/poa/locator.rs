@@ -33,7 +33,7 @@ impl<L: ServantLocator> Skeleton for LocatorSkeleton<L> {
 
     /// Sets nothing, because the servant is unknown before a request arrives. Therefore collocated calls are
     /// dispatched as requests too.
-    fn local(self: Arc<Self>, _: &mut dyn Any) {}
+    fn downcast_into(self: Arc<Self>, _: &mut dyn Any) {}
 }
 
 impl<L: ServantLocator> LocatorSkeleton<L> {

@@ -49,8 +49,8 @@ impl Shared {
 }
 
 impl ObjectAdapter {
-    /// Returns the exception for a key whose POA does not exist. If the key contains an index or is
-    /// malformed, it does not identify a POA, and the exception says that the object does not exist.
+    /// Returns the exception for a key whose POA does not exist. If the key contains the index of an object
+    /// or is malformed, it does not identify a POA, and the exception says that the object does not exist.
     #[cold]
     pub(crate) fn no_such_adapter(&self, key: &[u8]) -> SystemException {
         match self.is_activatable_key(key) {

@@ -76,7 +76,9 @@ impl StreamSelector for ObjectAdapter {
 
     fn is_streamed(&self, key: &[u8], operation: &[u8]) -> bool {
         let found = self.find(key);
-        found.is_some_and(|entry| entry.skeleton.streamed().iter().any(|name| name.as_bytes() == operation))
+        found.is_some_and(|entry| {
+            entry.skeleton.streamed_operations().iter().any(|name| name.as_bytes() == operation)
+        })
     }
 
     fn any_forwarded(&self) -> bool {
@@ -372,12 +374,12 @@ impl ObjectAdapter {
         }
     }
 
-    /// Returns whether the key is valid and contains no index, so that an object can be activated under it.
+    /// Returns whether the key is valid and contains no index of an object, so that an object can be
+    /// activated under it.
     pub(crate) fn is_activatable_key(&self, key: &[u8]) -> bool {
         !matches!(Key::parse(key), Ok(Key::Active { .. }) | Err(_))
     }
 
-    /// Counts the removal of an object that has a servant activator.
     pub(crate) fn count_deactivation(&self, poa: &PoaGate) {
         poa.count_deactivation(&self.active_count);
     }
@@ -441,7 +443,7 @@ impl ObjectAdapter {
 
     /// Records whether a skeleton needs the slower handling of streams or raw requests.
     fn record_skeleton(&self, skeleton: &dyn Skeleton) {
-        if !skeleton.streamed().is_empty() {
+        if !skeleton.streamed_operations().is_empty() {
             self.has_streams.store(true, Ordering::Relaxed);
         }
         if skeleton.takes_raw_arguments() {

@@ -36,7 +36,7 @@ pub struct Policies {
     pub servant_retention: ServantRetentionPolicy,
     /// The handling of a request whose object is not in the map.
     pub request_processing: RequestProcessingPolicy,
-    /// Whether peers may call the POA's objects over connections that this ORB opened.
+    /// Whether the POA lets peers call over connections that this ORB opened.
     pub bidirectional: BidirectionalPolicy,
 }
 

@@ -83,7 +83,7 @@ policy! {
     /// The threads that run the requests of a POA's objects.
     #[doc(alias = "ThreadPolicyValue")]
     ThreadModel = THREAD / Thread {
-        /// Requests of different objects run concurrently, on the threads of the ORB.
+        /// Requests run concurrently, on the threads of the tokio runtime.
         #[default]
         OrbControl = 0 "ORB_CTRL_MODEL",
         /// Requests for all objects of the POA, and calls of its servant manager, run one at a time.
@@ -170,13 +170,13 @@ policy! {
 }
 
 policy! {
-    /// Whether peers may call a POA's objects over connections that this ORB opened.
+    /// Whether a POA lets peers call over connections that this ORB opened.
     #[doc(alias = "BidirectionalPolicyValue")]
     BidirectionalPolicy = BIDIRECTIONAL / Bidirectional {
-        /// Peers call only over connections that they opened.
+        /// Peers may call over such connections only if another POA or the ORB allows it.
         #[default]
         Normal = 0 "NORMAL",
-        /// Peers may call over connections of both directions.
+        /// Peers may call any object of the ORB over connections that it opens after the POA is created.
         Both = 1 "BOTH",
     }
 }
@@ -200,7 +200,7 @@ pub enum Policy {
     ServantRetention(ServantRetentionPolicy),
     /// The handling of a request whose object is not in the map.
     RequestProcessing(RequestProcessingPolicy),
-    /// Whether peers may call the POA's objects over connections that this ORB opened.
+    /// Whether the POA lets peers call over connections that this ORB opened.
     Bidirectional(BidirectionalPolicy),
     /// A policy that does not apply to a POA. It is ignored.
     Other {

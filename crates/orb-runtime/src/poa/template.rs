@@ -17,8 +17,8 @@ use crate::reference::{ObjectRef, Reference};
 /// encoded once.
 ///
 /// It is for programs that publish references to very many objects, such as the objects of a default servant.
-/// Creating an IOR takes two allocations per profile. The IOR is byte for byte equal to the IOR of a
-/// reference from [`create_reference_with_id`](Poa::create_reference_with_id).
+/// Creating an IOR copies the encoded profiles around the new key. The IOR is byte for byte equal to the IOR
+/// of a reference from [`create_reference_with_id`](Poa::create_reference_with_id).
 ///
 /// ```
 /// # use orb_runtime::{ObjectRef, Orb};

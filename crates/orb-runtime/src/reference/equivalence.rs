@@ -8,8 +8,9 @@ use giop_codec::ior::IiopProfile;
 use crate::reference::object::ObjectRef;
 
 impl ObjectRef {
-    /// Returns whether both references certainly refer to the same object: the object keys of their first
-    /// profiles are equal, and they share an address for this key, or both objects are in this ORB.
+    /// Returns whether both references certainly refer to the same object. For objects of this ORB, their
+    /// keys must be equal. Otherwise the object keys of the first profiles must be equal, and the references
+    /// must share an address for this key.
     pub(crate) fn is_same_object(&self, other: &Self) -> bool {
         if std::ptr::eq(self.ior(), other.ior()) {
             return true;

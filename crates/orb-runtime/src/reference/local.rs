@@ -40,7 +40,7 @@ pub trait LocalReference: Clone + Send + Sync + Sized + 'static {
     #[doc(alias = "_narrow")]
     fn narrow<R: LocalReference>(&self) -> Option<R> {
         let mut found: Option<Arc<R::Local>> = None;
-        Arc::clone(self.as_local()).local(&mut found);
+        Arc::clone(self.as_local()).downcast_into(&mut found);
         found.map(R::from_local)
     }
 
@@ -59,7 +59,7 @@ pub trait ServesLocally<S>: LocalReference {
 /// A type-erased local object.
 pub trait LocalObject: Send + Sync + 'static {
     /// Sets `out` to this object if `out` is an `Option<Arc<L>>` where `L` is one of the object's interfaces.
-    fn local(self: Arc<Self>, out: &mut dyn Any);
+    fn downcast_into(self: Arc<Self>, out: &mut dyn Any);
 
     /// Returns the servant, which implements the object.
     fn servant(&self) -> &dyn Any;

@@ -23,7 +23,7 @@ use giop_codec::giop::{ContextId, ServiceContext};
 use giop_codec::ior::{Ior, RebindMode};
 
 pub use local::{LocalObject, LocalReference, Native, ServesLocally, not_received, not_sent};
-pub(crate) use object::RequiredForm;
+pub(crate) use object::RequiredEncoding;
 pub use object::{ObjectRef, ReplyInfo, Retry, SyncScope};
 pub use resolve::{InvalidName, NarrowError, ResolveError};
 pub use servants::Serves;
@@ -198,7 +198,8 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
         self.as_object().call_non_existent()
     }
 
-    /// Asks the server, unless it is this ORB, whether it has the object (LocateRequest). Follows forwards.
+    /// Asks the server whether it has the object (LocateRequest). Follows forwards. For an object of this
+    /// ORB, returns whether it may exist.
     ///
     /// # Errors
     /// The errors of the call.
@@ -242,8 +243,8 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
         (hash % (u64::from(max) + 1)) as u32
     }
 
-    /// Returns a readable URL of the object with all addresses, or `None` if a URL can represent none of the
-    /// reference's addresses.
+    /// Returns a readable URL of the object with its TCP addresses, or with a Unix socket if there are none.
+    /// Returns `None` if a URL can represent none of the reference's addresses.
     ///
     /// The URL contains neither the interface nor the code sets of the server. When the URL is resolved, the
     /// interface is queried. Unless the server is a zorb server, text is then sent in ISO 8859-1. The

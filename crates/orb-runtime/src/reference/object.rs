@@ -18,7 +18,7 @@ use crate::opaque::Opaque;
 use crate::reference::{CallOptions, Reference};
 use crate::runtime::Shared;
 use crate::servant::active_object::ActiveObject;
-use crate::servant::etherealizing_in_caller;
+use crate::servant::find_etherealizing_in_callers;
 
 /// A reference to an object of any interface (`CORBA::Object`).
 ///
@@ -49,7 +49,7 @@ struct RefCore {
     url: Option<UrlVersion>,
     /// Whether the server must be asked for its own reference to the object.
     must_fetch_reference: AtomicBool,
-    required_form: Option<RequiredForm>,
+    required_encoding: Option<RequiredEncoding>,
     /// The credentials of calls, if they differ from the ORB's.
     #[cfg(feature = "csi")]
     credentials: Option<crate::csi::Credentials>,
@@ -64,7 +64,7 @@ pub(crate) enum UrlVersion {
 
 /// The GIOP version and the code sets that all requests through a reference must have.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct RequiredForm {
+pub(crate) struct RequiredEncoding {
     pub(crate) version: Version,
     pub(crate) code_sets: CodeSets,
 }
@@ -79,10 +79,10 @@ struct OwnObject {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Retry {
-    /// Repeats a call only if it was certainly not executed (COMPLETED_NO), once for each address.
+    /// Repeats a call only if it was certainly not executed (COMPLETED_NO), at most twice.
     #[default]
     NotExecuted,
-    /// Repeats a call after a lost connection, up to this number of times. Operations may be executed twice.
+    /// Repeats a call after a lost connection, up to this number of times. Operations may be executed again.
     Idempotent(u32),
     /// Never repeats a call.
     Never,
@@ -187,7 +187,7 @@ impl ObjectRef {
         orb: &Arc<Shared>,
         ior: Ior,
         own: Option<OwnObject>,
-        required_form: Option<RequiredForm>,
+        required_encoding: Option<RequiredEncoding>,
     ) -> Self {
         let core = RefCore {
             ior,
@@ -201,7 +201,7 @@ impl ObjectRef {
             lost_oneways: AtomicBool::new(false),
             url: None,
             must_fetch_reference: AtomicBool::new(false),
-            required_form,
+            required_encoding,
             #[cfg(feature = "csi")]
             credentials: None,
         };
@@ -238,13 +238,13 @@ impl ObjectRef {
     }
 
     /// Returns an unbound reference to the same object with the same options and credentials.
-    fn clone_unbound(&self, required_form: Option<RequiredForm>) -> Self {
+    fn clone_unbound(&self, required_encoding: Option<RequiredEncoding>) -> Self {
         let own = self.core.own.as_ref().map(|own| OwnObject::new(own.key.clone(), None));
         #[cfg_attr(
             not(feature = "csi"),
             expect(unused_mut, reason = "only the feature `csi` adds credentials")
         )]
-        let mut same = Self::from_parts(&self.core.orb, self.core.ior.clone(), own, required_form);
+        let mut same = Self::from_parts(&self.core.orb, self.core.ior.clone(), own, required_encoding);
         #[cfg(feature = "csi")]
         if let (Some(core), Some(credentials)) = (same.core.get_mut(), &self.core.credentials) {
             core.credentials = Some(credentials.clone());
@@ -254,7 +254,7 @@ impl ObjectRef {
 
     #[cfg(feature = "csi")]
     pub(crate) fn clone_with_credentials(&self, credentials: &crate::csi::Credentials) -> Self {
-        let mut same = self.clone_unbound(self.core.required_form);
+        let mut same = self.clone_unbound(self.core.required_encoding);
         if let Some(core) = same.core.get_mut() {
             core.credentials = Some(credentials.clone());
             core.url = self.core.url;
@@ -268,12 +268,12 @@ impl ObjectRef {
         self.core.credentials.as_ref()
     }
 
-    pub(crate) fn clone_with_required_form(&self, version: Version, code_sets: CodeSets) -> Self {
-        self.clone_unbound(Some(RequiredForm { version, code_sets }))
+    pub(crate) fn clone_with_required_encoding(&self, version: Version, code_sets: CodeSets) -> Self {
+        self.clone_unbound(Some(RequiredEncoding { version, code_sets }))
     }
 
-    pub(crate) fn required_form(&self) -> Option<RequiredForm> {
-        self.core.required_form
+    pub(crate) fn required_encoding(&self) -> Option<RequiredEncoding> {
+        self.core.required_encoding
     }
 
     pub(crate) fn with_options(&self, f: impl FnOnce(&mut CallOptions)) -> Self {
@@ -302,7 +302,7 @@ impl ObjectRef {
             Some(entry) if !entry.is_deactivated() => Some(Arc::clone(entry)),
             _ => {
                 let orb = &self.core.orb;
-                own.find(orb).or_else(|| etherealizing_in_caller(orb, own.key.as_slice()))
+                own.find(orb).or_else(|| find_etherealizing_in_callers(orb, own.key.as_slice()))
             }
         }
     }

@@ -24,7 +24,7 @@ pub enum NarrowError {
     WrongInterface {
         /// The repository id of the requested interface.
         wanted: &'static str,
-        /// The repository id in the reference.
+        /// The repository id in the reference, or the text `no repository id`.
         found: String,
     },
     /// The object could not be asked.

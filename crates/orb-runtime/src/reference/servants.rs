@@ -39,8 +39,8 @@ impl ForwardRequest {
 }
 
 impl Request {
-    /// Returns a reference to the called object, or a nil reference outside of a request. `R` should be the
-    /// interface of the servant or one of its bases, which is not checked.
+    /// Returns a reference to the called object, or a nil reference if the description has no target. `R`
+    /// should be the interface of the servant or one of its bases, which is not checked.
     #[must_use]
     pub fn target<R: Reference>(&self) -> R {
         let object = match self.entry() {

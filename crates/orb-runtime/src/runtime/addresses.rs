@@ -10,8 +10,9 @@ use crate::runtime::Shared;
 impl Shared {
     /// Returns the reference to an object of this ORB, with all addresses, or `None` if the ORB does not
     /// listen. The first profile is an IIOP profile for all TCP endpoints, and for Unix sockets in omniORB's
-    /// form. If there is no TCP endpoint, its port is 0. Further IIOP profiles follow for TLS endpoints with
-    /// other hosts, and then profiles in TAO's form for Unix sockets.
+    /// form. If there is no TCP endpoint, its port is 0. It also has the port of one TLS endpoint with its
+    /// host. Further IIOP profiles follow for the other TLS endpoints, and then profiles in TAO's form for
+    /// Unix sockets.
     pub(crate) fn ior(&self, type_id: &str, key: &[u8]) -> Option<Ior> {
         self.try_ior(type_id, &ObjectKey::from(key)).ok().flatten()
     }
@@ -24,7 +25,7 @@ impl Shared {
         mut components: Vec<TaggedComponent>,
         key: &ObjectKey,
     ) -> Result<Vec<TaggedComponent>, EncodeError> {
-        if !self.config.connection.deposit {
+        if !self.config.connection.deposits_enabled {
             components.pop();
         }
         if let Some(numbers) = self.operation_numbers(key) {

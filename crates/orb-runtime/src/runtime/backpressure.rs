@@ -4,7 +4,8 @@
 //! * The size of a reply is not known in advance. Therefore operations with large replies are recorded by
 //!   name.
 //! * While queued replies take more than half of the receive pool's capacity, requests of these operations
-//!   are held. Requests of other operations are never held here.
+//!   are held. While a request is held, slow clients are disconnected. Requests of other operations are never
+//!   held here.
 //! * A large reply can occur nevertheless: from an operation that had none before, or from a running servant.
 //!   If queued replies take the whole capacity, slow clients are disconnected. If that frees too little
 //!   memory, an exception replaces the reply.
@@ -104,7 +105,7 @@ impl Shared {
     /// Begins to hold requests if queued replies exceed half of the pool's capacity.
     #[cold]
     pub(crate) fn hold_requests_if_crowded(self: &Arc<Self>) {
-        if self.pool.is_crowded()
+        if self.pool.is_half_full_of_replies()
             && !self.closing.has_begun()
             && !self.backpressure.is_holding.swap(true, Ordering::Relaxed)
         {
@@ -115,7 +116,7 @@ impl Shared {
 
     /// Queues a request of this operation if it must be held. Returns `None` if it need not be held.
     #[cold]
-    pub(crate) fn wait_for_memory(
+    pub(crate) fn queue_for_memory(
         &self,
         operation: &[u8],
         link: &SharedConnection,
@@ -123,7 +124,7 @@ impl Shared {
         let may_hold = self.backpressure.had_large_reply(operation) && !self.closing.has_begun();
         let mut queue = may_hold.then(|| self.backpressure.queue())?;
         if !self.backpressure.is_holding.load(Ordering::Relaxed)
-            || queue.is_empty() && !self.pool.is_crowded()
+            || queue.is_empty() && !self.pool.is_half_full_of_replies()
         {
             return None;
         }

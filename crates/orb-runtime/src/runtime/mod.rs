@@ -54,7 +54,7 @@ pub(crate) struct Shared {
     is_trimming: AtomicBool,
     pub(crate) closing: Closing,
     /// The guard that closes the ORB. It exists while the program has a handle of the ORB.
-    pub(crate) guard: Mutex<Weak<CloseGuard>>,
+    pub(crate) close_guard: Mutex<Weak<CloseGuard>>,
 }
 
 /// Closes the ORB when the program drops the last handle.
@@ -136,7 +136,7 @@ impl Shared {
             backpressure: Default::default(),
             is_trimming: AtomicBool::new(false),
             closing: Closing::default(),
-            guard: Mutex::new(Weak::new()),
+            close_guard: Mutex::new(Weak::new()),
         })
     }
 
@@ -168,7 +168,7 @@ impl Shared {
 
     pub(crate) fn start_metrics_export(self: &Arc<Self>) {
         #[cfg(feature = "metrics")]
-        self.report_metrics();
+        self.spawn_metrics_export();
     }
 
     /// Spawns a task, which is cancelled when the ORB closes.
@@ -236,7 +236,7 @@ impl Counters {
     pub(crate) fn record_failed_oneway(&self, exception: &dyn fmt::Display) {
         self.failed_oneways.fetch_add(1, Ordering::Relaxed);
         let exception = OneLine::new(exception);
-        tracing::warn!(target: "zorb", %exception, "a oneway request failed in its servant; the caller is not notified");
+        tracing::warn!(target: "zorb", %exception, "a oneway request failed; the caller is not notified");
     }
 }
 
@@ -261,7 +261,7 @@ impl Closing {
         }
     }
 
-    /// Ends the serving of requests from peers. From now on, calls of running servants are rejected.
+    /// Ends the serving of requests from peers. From now on, calls that running servants make are rejected.
     pub(crate) fn end_serving(&self) {
         self.has_ended_serving.store(true, Ordering::Release);
     }

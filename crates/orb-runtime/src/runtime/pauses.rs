@@ -66,7 +66,7 @@ impl Pauses {
         }
     }
 
-    /// Waits until requests are no longer held. `number` returns a number for this call.
+    /// Waits until requests are no longer held by [`ON_HOLD`]. `number` returns a number for this call.
     pub(crate) async fn wait_until_accepting(&self, number: impl FnOnce() -> u64) {
         struct Call<'a>(&'a Pauses, u64);
         impl Drop for Call<'_> {

@@ -26,7 +26,8 @@ pub(crate) struct RunMode {
 }
 
 impl RunMode {
-    /// Returns whether requests run in the connection's task.
+    /// Returns whether a request is dispatched directly in the connection's task, without waiting for a
+    /// thread, a task or the turn of its POA.
     #[inline]
     pub(crate) fn runs_in_place(self) -> bool {
         !(self.blocking | self.spawned | self.serial)

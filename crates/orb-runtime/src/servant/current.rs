@@ -79,7 +79,7 @@ pub(crate) fn holds_turn(turn: &Turn) -> bool {
 
 /// Returns the object with this key if its etherealization waits for the current request or a caller of it.
 #[cold]
-pub(crate) fn etherealizing_in_caller(orb: &Arc<Shared>, key: &[u8]) -> Option<Arc<ActiveObject>> {
+pub(crate) fn find_etherealizing_in_callers(orb: &Arc<Shared>, key: &[u8]) -> Option<Arc<ActiveObject>> {
     let is = |own: &ActiveObject| own.has_key(key) && own.is_deactivated() && own.poa.uses_servant_activator;
     CURRENT.with_borrow(|current| {
         let request = current.as_ref().filter(|request| Arc::ptr_eq(request.core(), orb))?;
@@ -222,9 +222,9 @@ impl Request {
         }
         #[cfg(feature = "csi")]
         {
-            if let Some(complete) = caller.complete() {
+            if let Some(confirmation) = caller.confirmation() {
                 let extras = state.extras.get_mut().unwrap_or_else(PoisonError::into_inner);
-                extras.contexts.push(complete.clone());
+                extras.contexts.push(confirmation.clone());
                 *state.has_extras.get_mut() = true;
             }
             state.caller = caller;
@@ -400,9 +400,10 @@ impl Request {
         self.state.has_extras.store(true, Ordering::Relaxed);
     }
 
-    /// Replies with another location of the object, regardless of the result of the operation. The caller
-    /// repeats the call there, and sends later calls there while that location answers. A oneway request is
-    /// lost, unless its client waits for a reply ([`SyncScope::Target`](crate::SyncScope::Target)).
+    /// Replies with another location of the object instead of results or a user exception. The caller repeats
+    /// the call there, and sends later calls there while that location answers. A oneway request is lost,
+    /// unless its client waits for a reply ([`SyncScope::Target`](crate::SyncScope::Target)). Has no effect
+    /// in a collocated call.
     ///
     /// Source clause: "GIOP Message Formats / Reply Message" (`LOCATION_FORWARD`).
     pub fn forward(&self, forward: ForwardRequest) {

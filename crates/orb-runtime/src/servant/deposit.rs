@@ -75,7 +75,7 @@ impl ByteStream {
         }
         // A stream from this process has no pool, so its memory is not counted.
         let pool = self.pool.clone().unwrap_or_else(|| Arc::new(BufferPool::new(0)));
-        let granted = self.rest.as_ref().map_or(len, |rest| rest.link.granted());
+        let granted = self.rest.as_ref().map_or(len, |rest| rest.link.preallocation_limit());
         let buffer = loop {
             match AlignedBuffer::take(&pool, len, align, granted) {
                 Some(buffer) => break buffer,

@@ -77,5 +77,5 @@ impl Skeleton for Forwarder {
     }
 
     /// Sets nothing, because there is no local servant: collocated calls are dispatched as requests too.
-    fn local(self: Arc<Self>, _: &mut dyn Any) {}
+    fn downcast_into(self: Arc<Self>, _: &mut dyn Any) {}
 }

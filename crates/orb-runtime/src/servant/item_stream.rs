@@ -15,7 +15,7 @@ use giop_proto::Limit;
 use crate::runtime::Shared;
 use crate::servant::results::{BadResults, ResultStream, Results};
 use crate::servant::served::ServedResult;
-use crate::servant::stream::{ByteStream, Start, too_large};
+use crate::servant::stream::{ByteStream, ResultStart, stream_too_large};
 use crate::stream::ItemSource;
 
 /// The maximum alignment of a value, in bytes.
@@ -195,7 +195,7 @@ impl<T> Incoming<T> {
         let DecodeParams { order, version, code_sets, limits, orb, .. } = &self.params;
         let d = Decoder::from_bytes(&self.buffer, *order, *version);
         #[cfg(feature = "experiments")]
-        let d = match orb.config.connection.deposit {
+        let d = match orb.config.connection.deposits_enabled {
             true => d,
             false => Decoder::new(&self.buffer, *order, *version),
         };
@@ -216,7 +216,7 @@ impl<T> Incoming<T> {
         if self.received_bytes > self.params.max_stream_bytes {
             self.params.orb.counters.hit(Limit::StreamSize);
             let limit = self.params.max_stream_bytes;
-            return Err(too_large(self.received_bytes, limit, CompletionStatus::Maybe));
+            return Err(stream_too_large(self.received_bytes, limit, CompletionStatus::Maybe));
         }
         self.chunk_bytes += chunk.len();
         self.chunks.push(chunk);
@@ -297,7 +297,7 @@ impl<T: CdrDecode + Send + 'static> ResultStream for ItemStream<T> {
             orb,
         };
         let first = buffer.slice(at..);
-        let mut bytes = results.stream(Start { size, is_open_ended, first, phase: None }, count_at)?;
+        let mut bytes = results.stream(ResultStart { size, is_open_ended, first, phase: None }, count_at)?;
         bytes.skip_first();
         let incoming = Incoming {
             bytes,

@@ -32,7 +32,7 @@ mod stream;
 #[cfg(feature = "tracing")]
 pub(crate) use current::current_trace;
 pub use current::{Request, request, try_request};
-pub(crate) use current::{deadline_for_call, etherealizing_in_caller, holds_turn};
+pub(crate) use current::{deadline_for_call, find_etherealizing_in_callers, holds_turn};
 pub use deposit::DepositError;
 pub use forward::{ForwardRequest, Refusal};
 pub use item_stream::ItemStream;

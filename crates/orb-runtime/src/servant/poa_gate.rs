@@ -10,7 +10,8 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::servant::thread_model::Turn;
 
-/// Whether requests of a POA may start. This is the manager's state after the initialization of the POA.
+/// Whether requests of a POA may start. This is the state of its manager, except that a POA holds requests
+/// instead of being active while it is initialized. A destroyed POA stays destroyed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Gate {

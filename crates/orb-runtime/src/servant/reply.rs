@@ -40,8 +40,8 @@ impl ReplyBuffer {
     }
 
     /// Encodes the results after the header of a reply. If they contain a long sequence of structs, `results`
-    /// runs twice: to measure them, and to send them while they are encoded. Then the returned value is
-    /// `true`, and the encoder is empty.
+    /// runs twice: to measure them, and to encode them. Returns `true` if the reply was sent while it was
+    /// encoded. The encoder is then empty.
     #[inline]
     pub(crate) fn put_results(
         &mut self,

@@ -74,10 +74,11 @@ impl ServerRequest {
         table.find(self.operation())
     }
 
-    /// Decodes the arguments with `f`, whose errors are reported by [`bad_arguments`](Self::bad_arguments).
-    /// For a large request, `f` may run twice. The first run finds sequences of structs, which are converted
-    /// in the message to their form in memory. The second run returns views of them. The buffer of a large
-    /// request is freed when all views of the arguments are dropped.
+    /// Decodes the arguments with `f`. The caller must pass an error to
+    /// [`bad_arguments`](Self::bad_arguments). For a large request, `f` may run twice. The first run finds
+    /// sequences of structs, which are converted in the message to their form in memory. The second run
+    /// returns views of them. The buffer of a large request is freed when all views of the arguments are
+    /// dropped.
     #[inline]
     pub fn decode<R>(
         &mut self,
@@ -227,7 +228,7 @@ impl ServerRequest {
             // No object is a facet of a CORBA component, so the component is a nil reference.
             b"_component" => self.reply(|e| Ior::nil().encode(e)),
             b"_interface" => {
-                let source = self.current.core().runtime_types().source();
+                let source = self.current.core().runtime_types().interface_source();
                 let found =
                     source.as_ref().and_then(|source| source.interface(&self.current.orb(), interface));
                 match found {
@@ -237,7 +238,7 @@ impl ServerRequest {
             }
             name => {
                 if name == b"omg_get_ifr_metadata"
-                    && let Some(source) = self.current.core().runtime_types().source()
+                    && let Some(source) = self.current.core().runtime_types().interface_source()
                     && let Some(metadata) = source.metadata(&self.current.orb(), interface)
                 {
                     return self.reply(|e| metadata.encode(e));

@@ -12,13 +12,13 @@ use giop_proto::{Limit, Reply};
 
 use crate::connection::exclusive::Lease;
 use crate::runtime::Shared;
-use crate::servant::stream::{ByteStream, Start, too_large};
+use crate::servant::stream::{ByteStream, ResultStart, stream_too_large};
 use crate::stream::Payload;
 
 /// The return type of a stub with a `@stream` result.
 pub trait ResultStream: Sized {
-    /// Whether a reply in GIOP 1.1 fragments can be read before it is complete. This requires elements whose
-    /// alignment does not matter, because the alignment in such fragments is unknown.
+    /// Whether a reply in GIOP 1.1 fragments can be read before it is complete. This requires elements that
+    /// have no padding between them, because the alignment in such fragments is unknown.
     const ACCEPTS_UNALIGNED_FRAGMENTS: bool;
 
     fn from_results(results: Results) -> Result<Self, BadResults>;
@@ -60,7 +60,7 @@ impl Results {
     }
 
     /// Returns the stream that begins with `start`.
-    pub(crate) fn stream(self, start: Start, count_at: usize) -> Result<ByteStream, BadResults> {
+    pub(crate) fn stream(self, start: ResultStart, count_at: usize) -> Result<ByteStream, BadResults> {
         let coming = self.bytes_to_come();
         let received = start.first.len();
         if !start.is_open_ended && start.size > received.saturating_add(coming) as u64 {
@@ -69,7 +69,7 @@ impl Results {
         let limit = self.lease.link().max_stream_size();
         if !start.is_open_ended && coming > 0 && start.size > limit {
             self.orb.counters.hit(Limit::StreamSize);
-            return Err(BadResults::Refused(too_large(start.size, limit, CompletionStatus::Yes)));
+            return Err(BadResults::Refused(stream_too_large(start.size, limit, CompletionStatus::Yes)));
         }
         let pool = Arc::clone(&self.orb.pool);
         let stream_id = self.call.into();

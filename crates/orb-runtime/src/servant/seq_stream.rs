@@ -13,7 +13,7 @@ use giop_codec::{ByteOrder, DecodeError, DecodeErrorKind, Version};
 
 use crate::servant::request::ServerRequest;
 use crate::servant::results::{BadResults, ResultStream, Results};
-use crate::servant::stream::{ByteStream, Start};
+use crate::servant::stream::{ByteStream, ResultStart};
 use crate::stream::{ByteSource, SeqSource};
 
 /// The maximum size in bytes of a chunk that is copied together with an element from the previous chunk.
@@ -186,7 +186,7 @@ impl<T: Element> fmt::Debug for SeqStream<T> {
     }
 }
 
-/// The start of a stream of elements, decoded from the arguments.
+/// The start of a stream of elements, decoded from the arguments or results.
 #[derive(Debug)]
 pub struct SeqStart<T> {
     /// The number of bytes of all elements, and of the padding before them that is not received yet.
@@ -258,7 +258,7 @@ impl<T: Element> ResultStream for SeqStream<T> {
         start.check_padding(results.bytes_to_come())?;
         let phase = Some(start.phase());
         let SeqStart { size, padding, first, count_at, order, .. } = start;
-        let start = Start { size, is_open_ended: false, first, phase };
+        let start = ResultStart { size, is_open_ended: false, first, phase };
         Ok(Self::new(results.stream(start, count_at)?, padding, order))
     }
 }

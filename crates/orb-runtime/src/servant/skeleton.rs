@@ -40,7 +40,7 @@ pub trait Skeleton: Send + Sync + 'static {
     fn dispatch(self: Arc<Self>, request: ServerRequest, slot: &mut DispatchSlot);
 
     /// Returns the operations whose last argument is a stream, by their names in GIOP messages.
-    fn streamed(&self) -> &'static [&'static str] {
+    fn streamed_operations(&self) -> &'static [&'static str] {
         &[]
     }
 
@@ -62,7 +62,7 @@ pub trait Skeleton: Send + Sync + 'static {
 
     /// Sets `out` to the servant, for collocated calls. Does nothing unless `out` is an `Option<Arc<L>>`,
     /// where `L` is the trait object of the interface or of one of its bases.
-    fn local(self: Arc<Self>, out: &mut dyn Any);
+    fn downcast_into(self: Arc<Self>, out: &mut dyn Any);
 }
 
 /// The operations of a skeleton, ordered by number: the operations of the bases first, and the operations of
@@ -77,7 +77,7 @@ pub struct Operations {
 
 /// A type-erased servant, for POAs and servant managers. Clones refer to the same servant and are equal.
 ///
-/// `Servant::of::<bank::AccountRef>(MyAccount::default())`
+/// `Servant::of::<bank::AccountRef, _>(MyAccount::default())`
 #[doc(alias = "PortableServer::Servant")]
 #[derive(Clone)]
 pub struct Servant {
@@ -101,7 +101,8 @@ impl Servant {
         self
     }
 
-    /// Allows a request to start while an earlier oneway request of the same connection is running.
+    /// Allows a request to start while an earlier oneway request of the same connection for the same object
+    /// is running.
     #[must_use]
     pub fn concurrent(mut self) -> Self {
         self.mode.concurrent = true;

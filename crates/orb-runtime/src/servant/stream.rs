@@ -89,7 +89,7 @@ struct ResultState {
 }
 
 /// The start of a stream of results.
-pub(crate) struct Start {
+pub(crate) struct ResultStart {
     /// The number of bytes, or an upper bound if the stream [is open-ended](Self::is_open_ended).
     pub(crate) size: u64,
     pub(crate) is_open_ended: bool,
@@ -295,12 +295,12 @@ impl ByteStream {
     }
 
     pub(crate) fn of_results(
-        start: Start,
+        start: ResultStart,
         stream_id: StreamOf,
         (lease, deadline, argument): (Lease, Option<Instant>, Option<Payload>),
         pool: Arc<BufferPool>,
     ) -> Self {
-        let Start { size, is_open_ended, first, phase } = start;
+        let ResultStart { size, is_open_ended, first, phase } = start;
         let link = Arc::clone(lease.link());
         let received = first.len() as u64;
         link.open_stream(stream_id, (!is_open_ended).then_some(size - received), phase);
@@ -323,7 +323,7 @@ impl ResultStream for ByteStream {
 
     fn from_results(results: Results) -> Result<Self, BadResults> {
         let StreamStart { count, first, count_at } = StreamStart::decode(&mut results.body())?;
-        results.stream(Start { size: count as u64, is_open_ended: false, first, phase: None }, count_at)
+        results.stream(ResultStart { size: count as u64, is_open_ended: false, first, phase: None }, count_at)
     }
 }
 
@@ -375,7 +375,7 @@ impl Drop for Rest {
     }
 }
 
-/// The start of a stream, decoded from the arguments.
+/// The start of a stream, decoded from the arguments or results.
 #[derive(Debug)]
 pub struct StreamStart {
     /// The number of bytes of the whole sequence.
@@ -420,7 +420,7 @@ impl ServerRequest {
             let limit = link.max_stream_size();
             if stream.bytes_left > limit {
                 self.current.core().counters.hit(giop_proto::Limit::StreamSize);
-                let refused = too_large(size, limit, CompletionStatus::No);
+                let refused = stream_too_large(size, limit, CompletionStatus::No);
                 (stream.first, stream.failure) = (Bytes::new(), Some(Box::new(refused)));
                 return Ok(stream);
             }
@@ -433,7 +433,7 @@ impl ServerRequest {
 }
 
 #[cold]
-pub(crate) fn too_large(size: u64, limit: u64, completed: CompletionStatus) -> SystemException {
+pub(crate) fn stream_too_large(size: u64, limit: u64, completed: CompletionStatus) -> SystemException {
     let text =
         format!("a stream of {size} bytes exceeds the limit of {limit}: increase `Limits::max_stream_size`");
     SystemException::imp_limit().completed(completed).with_reason(text)

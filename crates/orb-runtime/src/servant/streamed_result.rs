@@ -1,7 +1,7 @@
 //! Replies with a `@stream` result, which is encoded and sent in parts.
 //!
 //! A result that fits in one part becomes an ordinary reply. The first part of a longer result is sent at
-//! once. For each further part, the source is polled when less than one part is queued. The request stays
+//! once. For each further part, the source is polled when at most one part is queued. The request stays
 //! active until the last part is queued. In GIOP 1.0 and 1.1, the whole reply is encoded before it is sent.
 
 use std::future::{Future, poll_fn};
@@ -54,7 +54,7 @@ impl ServerRequest {
         let current = self.current.clone();
         let mut cancelled = pin!(current.cancelled());
         let link = self.encoder.link().filter(|_| to.version >= Version::V1_2).cloned();
-        let part_size = link.as_ref().map_or(usize::MAX, |link| link.reply_piece());
+        let part_size = link.as_ref().map_or(usize::MAX, |link| link.reply_piece_size());
 
         let head = match to.put_head(&mut self.encoder, ReplyStatus::NoException, &contexts) {
             Ok(head) => head,

@@ -223,7 +223,7 @@ impl Shared {
         config.budget = Arc::clone(&self.budget);
         #[cfg(feature = "experiments")]
         {
-            config.deposits_enabled = self.config.connection.deposit;
+            config.deposits_enabled = self.config.connection.deposits_enabled;
         }
         config.fragment_size = self.config.connection.fragment_size;
         config.assumed_code_sets = self.config.assumed_code_sets(Version::V1_2);

@@ -383,7 +383,8 @@ fn poll_slot(slot: &mut ReusableSlot, to: ReplyTo, cx: &mut Context<'_>) -> Poll
     }
 }
 
-/// Puts a future into the slot that runs the request in a separate task or thread, or in the turn of its POA.
+/// Sets the slot's future to one that runs the request in a separate task or thread, in the turn of its POA,
+/// or on the main thread.
 fn run_detached(
     slot: &mut ReusableSlot,
     skeleton: Arc<dyn crate::servant::Skeleton>,

@@ -132,7 +132,7 @@ impl Driver {
             && incoming.response().expects_reply()
             && self.link.calls_waiting() == 0;
         if may_wait {
-            self.memory_ticket = self.orb.wait_for_memory(incoming.operation_name_bytes(), &self.link);
+            self.memory_ticket = self.orb.queue_for_memory(incoming.operation_name_bytes(), &self.link);
         }
         self.memory_ticket.as_ref().map(|_| Pause::Memory)
     }

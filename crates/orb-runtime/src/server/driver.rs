@@ -83,7 +83,7 @@ impl Driver {
         let active = ActiveRequests::new(
             template,
             #[cfg(feature = "experiments")]
-            orb.config.connection.deposit,
+            orb.config.connection.deposits_enabled,
             Arc::clone(&link),
             runtime,
         );
@@ -319,7 +319,7 @@ impl Driver {
         loop {
             state = link.complete_ring_io(state, cx);
             state.wake_stream();
-            state = link.drop_returned_targets(state);
+            state = link.drop_orphaned_loans(state);
             state = self.poll_active(&link, state, cx);
             let mut count;
             (state, count) = self.process_events(&link, state, cx);

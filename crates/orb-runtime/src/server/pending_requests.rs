@@ -15,7 +15,7 @@ use crate::servant::poa_gate::{Gate, PoaGate};
 
 /// What must happen before a pending request may start.
 pub(crate) enum WaitCondition {
-    /// The ORB accepts requests again: the program resumes it, or memory for replies is available.
+    /// The program has resumed the ORB (`Orb::resume`), and no earlier request holds all later ones.
     Resume,
     /// The POA manager leaves the holding state.
     GateOpen(HeldRequest),
@@ -89,8 +89,8 @@ impl PendingRequests {
         unbounded.into_iter().map(|request| request.incoming).collect()
     }
 
-    /// Removes and returns the requests that no longer need to wait, in the order in which they arrived. A
-    /// refusal beside a request means that the request must be rejected. `number` identifies the connection.
+    /// Removes and returns the requests that no longer need to wait, in the order in which they arrived. If a
+    /// request is returned with a refusal, the refusal is its reply. `number` identifies the connection.
     pub(crate) fn poll(
         &mut self,
         orb: &Shared,

@@ -62,7 +62,7 @@ impl Driver {
         if state.machine.output().is_worth_a_write() {
             (state, _) = link.flush(state);
         }
-        if self.orb.pool.is_crowded() {
+        if self.orb.pool.is_half_full_of_replies() {
             // The pool does not count the memory of encoders that are kept for reuse. Free this large one.
             drop(encoder);
             self.orb.hold_requests_if_crowded();

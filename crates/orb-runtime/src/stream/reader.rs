@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn reader_feed_reads_at_most_the_bytes_that_are_left() {
+    fn reader_input_reads_at_most_the_bytes_that_are_left() {
         let mut input = ReaderInput::new(tokio::io::repeat(7).take(1000));
         assert_eq!(bytes(next(&mut input, 10)).len(), 10);
         assert_eq!(bytes(next(&mut input, 900)).len(), 900);

@@ -95,17 +95,17 @@ impl fmt::Display for Method<'_> {
 }
 
 /// Formats an id in hexadecimal: 16 digits for a span, 32 for a trace.
-struct Id<'a>(&'a [u8]);
+struct HexId<'a>(&'a [u8]);
 
-impl fmt::Display for Id<'_> {
+impl fmt::Display for HexId<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
 pub(crate) fn record_ids(span: &tracing::Span, context: &TraceContext) {
-    span.record("trace_id", tracing::field::display(Id(&context.trace_id())));
-    span.record("span_id", tracing::field::display(Id(&context.span_id())));
+    span.record("trace_id", tracing::field::display(HexId(&context.trace_id())));
+    span.record("span_id", tracing::field::display(HexId(&context.span_id())));
 }
 
 #[inline]

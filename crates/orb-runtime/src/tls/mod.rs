@@ -255,7 +255,7 @@ impl Tls {
     /// Returns whether calls use plaintext for a profile that offers it. Another profile may offer TLS.
     pub(crate) fn uses_plaintext(&self, offers_tls: bool) -> bool {
         match self.rules().outgoing {
-            // An attacker on the path could force a fallback to plaintext.
+            // Otherwise an attacker on the path could force a fallback to plaintext.
             OutgoingTls::Preferred => !offers_tls,
             OutgoingTls::Required => false,
             OutgoingTls::WhereRequired => true,

@@ -21,8 +21,8 @@ pub(super) fn fingerprint(certificate: &[u8]) -> [u8; 32] {
     bytes
 }
 
-/// Verifies server certificates by their digest if digests are configured, and otherwise by their chain. The
-/// name in a certificate is checked unless that is disabled.
+/// Verifies server certificates. If digests are configured, only the digest is checked. Otherwise the chain
+/// is checked, and also the name in the certificate unless that is disabled.
 #[derive(Debug)]
 pub(super) struct ServerVerifier {
     chain_verifier: Option<Arc<WebPkiServerVerifier>>,

@@ -23,10 +23,14 @@ const SEED_VARIABLE: &str = "ZORB_FAULTS";
 ///
 /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
 /// # runtime.unwrap().block_on(async {
-/// // The seeds 0 to 19, or only the seed in the environment variable ZORB_FAULTS. for seed in seeds(20) {
-/// let orbs = pair(); // Each of the first two connections breaks somewhere in its first 500 bytes.
-/// orbs.set_random_faults(RandomFaults::seeded(seed).delay(Duration::from_millis(50)).cut(500).limit_to_first(2));
-/// // ... activate a servant at `orbs.server`, call it from `orbs.client`, and check the results ... }
+/// // The seeds 0 to 19, or only the seed in the environment variable ZORB_FAULTS.
+/// for seed in seeds(20) {
+///     let orbs = pair();
+///     // Each of the first two connections breaks somewhere in its first 500 bytes.
+///     let faults = RandomFaults::seeded(seed).delay(Duration::from_millis(50)).cut(500).limit_to_first(2);
+///     orbs.set_random_faults(faults);
+///     // ... activate a servant at `orbs.server`, call it from `orbs.client`, and check the results ...
+/// }
 /// # });
 /// ```
 ///

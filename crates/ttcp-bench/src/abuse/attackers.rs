@@ -74,10 +74,11 @@ pub(super) struct AttackCounts {
     /// Number of connections that could not be opened.
     pub(super) refused: u64,
     /// Number of opened connections that the server closed.
-    pub(super) cut: u64,
+    #[serde(rename = "cut")]
+    pub(super) closed_by_server: u64,
     pub(super) messages: u64,
-    /// Number of bytes sent.
-    pub(super) octets: u64,
+    #[serde(rename = "octets")]
+    pub(super) sent_bytes: u64,
 }
 
 /// The counters during an attack, from which [`AttackCounts`] is read.
@@ -85,15 +86,15 @@ pub(super) struct AttackCounts {
 pub(super) struct AttackCounters {
     opened: AtomicU64,
     refused: AtomicU64,
-    cut: AtomicU64,
+    closed_by_server: AtomicU64,
     messages: AtomicU64,
-    bytes: AtomicU64,
+    sent_bytes: AtomicU64,
 }
 
 impl AttackCounters {
     pub(super) fn count_sent(&self, messages: usize, bytes: usize) {
         self.messages.fetch_add(messages as u64, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// Returns whether every peer has tried to connect and has sent the first messages of the attack.
@@ -108,9 +109,9 @@ impl AttackCounters {
         AttackCounts {
             opened: load(&self.opened),
             refused: load(&self.refused),
-            cut: load(&self.cut),
+            closed_by_server: load(&self.closed_by_server),
             messages: load(&self.messages),
-            octets: load(&self.bytes),
+            sent_bytes: load(&self.sent_bytes),
         }
     }
 }
@@ -246,7 +247,7 @@ async fn attack_repeatedly(attack: Attack, number: u32, state: Arc<AttackState>)
         };
         let start = Instant::now();
         if attacks::attack_once(attack, number, turn, &mut stream, &state).await.is_err() {
-            state.counters.cut.fetch_add(1, Ordering::Relaxed);
+            state.counters.closed_by_server.fetch_add(1, Ordering::Relaxed);
             // Pauses before the next connection if the server closed this one immediately.
             if start.elapsed() < RECONNECT_PAUSE && !state.pace.interval.is_zero() {
                 sleep(RECONNECT_PAUSE).await;

@@ -41,7 +41,7 @@ pub(super) fn peer_count(attack: Attack, slow_peers: u32) -> u32 {
 pub(super) fn opening_messages(attack: Attack, peers: u32) -> u64 {
     let peers = u64::from(peers);
     match attack {
-        // `send_slowly` counts a message for two of every four peers.
+        // Two of every four peers send bytes before the slow ones.
         Attack::Slowloris => peers / 2,
         Attack::Bombs => peers,
         Attack::Cancels => 2 * peers * BURST_MESSAGES as u64,
@@ -90,7 +90,7 @@ async fn send_slowly(number: u32, stream: &mut TcpStream, state: &AttackState) -
             _ => {}
         }
     }
-    // The next byte would complete the header or the message.
+    // One more byte would complete a header. A large message is complete if the phase lasts so long.
     read_until_closed(stream).await
 }
 

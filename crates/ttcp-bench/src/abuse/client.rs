@@ -52,7 +52,7 @@ pub(super) struct ServiceFigures {
     pub(super) p99_us: f64,
     pub(super) p999_us: f64,
     pub(super) max_us: f64,
-    /// Number of new clients, each of which connected, made one call and disconnected.
+    /// Number of new clients, including failed ones. Each connects, makes one call and disconnects.
     #[serde(rename = "newcomers")]
     pub(super) new_clients: u64,
     #[serde(rename = "turned_away")]

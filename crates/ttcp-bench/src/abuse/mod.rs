@@ -44,8 +44,8 @@ pub struct AbuseArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub peers: Option<u32>,
     /// Rate of each attack, of all its peers together, per second (default: 1000; --quick: 200). The unit
-    /// depends on the attack: a byte of a slow peer, a bomb, a connection, or a burst of 100 CancelRequests
-    /// and LocateRequests
+    /// depends on the attack: a byte of a slow peer, a message with a false length, a connection, or a burst
+    /// of 100 messages (CancelRequests and LocateRequests)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub rate: Option<u32>,
     /// Do not limit the rate of attacks, so that they also take processor time from server and client

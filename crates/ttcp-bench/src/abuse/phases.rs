@@ -100,7 +100,7 @@ struct AbuseTest {
     client: Child,
     attackers: Child,
     /// The server's resources before the first phase.
-    start: ResourceUsage,
+    initial_usage: ResourceUsage,
     sabotage: Option<Sabotage>,
     report: Report,
 }
@@ -143,12 +143,12 @@ impl AbuseTest {
             server,
             client,
             attackers,
-            start: ResourceUsage::default(),
+            initial_usage: ResourceUsage::default(),
             sabotage: args.sabotage,
             report,
         };
         let counters = test.counters()?;
-        test.start = test.usage(&counters)?;
+        test.initial_usage = test.usage(&counters)?;
         if counters.fallbacks > 0 {
             eprintln!(
                 "ttcp: epoll is used, because there is no io_uring (it needs Linux and feature `uring`)"
@@ -238,7 +238,7 @@ impl AbuseTest {
         if *ratio > self.report.max_growth {
             violations.push(format!("{name}: p99 was {ratio:.2} times as high as before"));
         }
-        let memory = max_usage.memory.saturating_sub(self.start.memory);
+        let memory = max_usage.memory.saturating_sub(self.initial_usage.memory);
         if memory > MAX_MEMORY_GROWTH_BYTES {
             violations
                 .push(format!("{name}: the server used {} MiB more memory than at the start", memory >> 20));

@@ -135,7 +135,7 @@ impl Report {
             let ResourceUsage { connections, memory, files } = max_usage;
             row.extend([*connections, memory >> 20, *files].map(|n| n.to_string()));
             row.push(format_seconds(phase.server_s));
-            row.extend([server.messages, server.octets >> 20].map(|n| n.to_string()));
+            row.extend([server.messages, server.received_bytes >> 20].map(|n| n.to_string()));
             row.push(limits.collect::<Vec<_>>().join(", "));
             row
         };
@@ -147,20 +147,22 @@ impl Report {
         let mut rows = Vec::new();
         for phase in &self.phases {
             for (attack, counts) in &phase.attackers {
-                let AttackCounts { opened, refused, cut, messages, octets } = counts;
+                let AttackCounts { opened, refused, closed_by_server, messages, sent_bytes } = counts;
                 let mut row = vec![match phase.attackers.len() {
                     1 => phase.name.to_owned(),
                     _ => format!("{}: {}", phase.name, attack.name()),
                 }];
                 row.push(format_seconds(phase.attackers_s));
-                row.extend([opened, refused, cut, messages, &(octets >> 10)].map(u64::to_string));
+                row.extend(
+                    [opened, refused, closed_by_server, messages, &(sent_bytes >> 10)].map(u64::to_string),
+                );
                 rows.push(row);
             }
         }
         Table::of_figures(titles, rows)
     }
 
-    /// Returns whether the server meets all criteria in all phases.
+    /// Returns whether the server met all criteria in all phases, and the test was not interrupted.
     pub(super) fn holds(&self) -> bool {
         self.violations.is_empty() && !self.interrupted
     }

@@ -50,8 +50,8 @@ pub(super) struct ServerCounters {
     /// How often each limit was reached. Keys are the limits' names in metrics.
     pub(super) limits: BTreeMap<String, u64>,
     pub(super) messages: u64,
-    /// Number of bytes received.
-    pub(super) octets: u64,
+    #[serde(rename = "octets")]
+    pub(super) received_bytes: u64,
     /// How often epoll was used because io_uring was not available.
     pub(super) fallbacks: u64,
 }
@@ -66,7 +66,7 @@ impl ServerCounters {
             pooled: pool.held as u64,
             limits: hits.filter(|(_, times)| *times > 0).collect(),
             messages: stats.messages_in,
-            octets: stats.bytes_in,
+            received_bytes: stats.bytes_in,
             fallbacks: orb.transport_stats().fallbacks,
         }
     }
@@ -78,7 +78,7 @@ impl ServerCounters {
         }
         self.limits.retain(|_, times| *times > 0);
         self.messages = self.messages.saturating_sub(earlier.messages);
-        self.octets = self.octets.saturating_sub(earlier.octets);
+        self.received_bytes = self.received_bytes.saturating_sub(earlier.received_bytes);
         self
     }
 }

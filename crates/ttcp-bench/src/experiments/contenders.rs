@@ -14,8 +14,8 @@ pub(crate) struct Contender {
     pub(crate) struct_element: Element,
     /// Whether only structs are measured, because for other types another participant does the same.
     pub(crate) is_for_structs_only: bool,
-    /// Whether structs are sent in their memory representation, including padding.
-    pub(crate) sends_memory: bool,
+    /// Whether the participant can send [`Element::Struct32`], a struct padded to 32 bytes.
+    pub(crate) sends_struct32: bool,
 }
 
 /// A configuration of zorb: the peer's name, and the additional options of the server and of the client.
@@ -34,7 +34,7 @@ const ZERO_COPY: &str = "zorb-zero-copy";
 
 impl Contender {
     fn new(peer: Peer) -> Contender {
-        Contender { peer, struct_element: Element::Struct, is_for_structs_only: false, sends_memory: false }
+        Contender { peer, struct_element: Element::Struct, is_for_structs_only: false, sends_struct32: false }
     }
 
     /// Returns the type that this participant sends for elements of a type; `None` if the type is not
@@ -42,7 +42,7 @@ impl Contender {
     pub(crate) fn sent_element(&self, element: Element) -> Option<Element> {
         match element {
             Element::Struct | Element::Zstruct => Some(self.struct_element),
-            Element::Struct32 => self.sends_memory.then_some(element),
+            Element::Struct32 => self.sends_struct32.then_some(element),
             _ if self.is_for_structs_only => None,
             other => Some(other),
         }
@@ -56,14 +56,14 @@ pub(crate) fn contenders(common: &CommonArgs, built_in: &[BuiltInPeer]) -> anyho
     let mut all = Vec::new();
     for peer in built_in.iter().map(|peer| Peer::built_in(&program, peer)) {
         let is_zorb = peer.name == "zorb";
-        all.push(Contender { sends_memory: peer.name == "raw", ..Contender::new(peer.clone()) });
+        all.push(Contender { sends_struct32: peer.name == "raw", ..Contender::new(peer.clone()) });
         if is_zorb {
             all.extend(variants(&peer));
         }
     }
     let external = |peer: Peer| {
-        let sends_memory = external_peers::MEMORY_COPY_PEERS.contains(&peer.name.as_str());
-        Contender { sends_memory, ..Contender::new(peer) }
+        let sends_struct32 = external_peers::MEMORY_COPY_PEERS.contains(&peer.name.as_str());
+        Contender { sends_struct32, ..Contender::new(peer) }
     };
     all.extend(external_peers::built_peers()?.into_iter().map(external));
     let extra = common.extra_peers.iter().cloned().map(Contender::new).collect();

@@ -76,7 +76,7 @@ pub(crate) fn plan(args: &DepositArgs, contenders: &[Contender]) -> Plan {
         let cell = Cell::default().with("bytes", size);
         for Contender { peer, .. } in contenders.iter().filter(takes_part) {
             let checked = (4 * size).max(integrity::MIN_FLOOD_BYTES);
-            checks.extend(integrity::check(
+            checks.extend(integrity::check_step(
                 peer,
                 cell.clone(),
                 flood_arguments(Element::Octet, size, checked),
@@ -84,7 +84,7 @@ pub(crate) fn plan(args: &DepositArgs, contenders: &[Contender]) -> Plan {
             steps.push(Step::new(&cell, peer, flood_arguments(Element::Octet, size, total), figures));
         }
     }
-    Plan { experiment: &EXPERIMENT, links: Vec::new(), rounds: 7, checks, steps }
+    Plan { experiment: &EXPERIMENT, links: Vec::new(), rounds: 7, initial_steps: checks, steps }
 }
 
 fn figures(output: &ClientOutput<'_>) -> Result<Figures, String> {
@@ -148,7 +148,7 @@ fn section(data: &StoredResults) -> Section {
         "Sequences of octets are sent in one direction, in sizes from a page to 16 MiB. An ORB that copies encodes into a separate buffer, and \
          decodes from another one. The zero-copy ORB writes from the sender's memory, and reads into the receiver's memory. Zero-copy TCP also \
          avoids the copy into the kernel, which then sends from the program's buffers. Over loopback, the kernel may nevertheless copy, so that \
-         the receiver does not share the sender's pages; the last table shows the percentage of such data. The processor share is the processor time of a \
+         the receiver does not share the sender's pages; the table of participants shows the percentage of such data. The processor share is the processor time of a \
          process in percent of the elapsed time.",
     );
     section.text(integrity::format_checks(data, NAME));

@@ -73,14 +73,14 @@ pub(crate) fn run(common: &CommonArgs, plans: &[Plan]) -> anyhow::Result<ExitCod
 }
 
 fn measurement_counts(common: &CommonArgs, plans: &[Plan]) -> Table {
-    let row = |name: &str, [checks, steps, total]: [usize; 3], rounds: String| {
-        vec![name.to_owned(), checks.to_string(), steps.to_string(), rounds, total.to_string()]
+    let row = |name: &str, [initial_steps, steps, total]: [usize; 3], rounds: String| {
+        vec![name.to_owned(), initial_steps.to_string(), steps.to_string(), rounds, total.to_string()]
     };
     let mut sum = [0; 3];
     let mut rows: Vec<Vec<String>> = Vec::new();
     for plan in plans {
-        let (checks, steps) = (plan.checks.len(), plan.steps.len());
-        let counts = [checks, steps, checks + steps * round_count(common, plan) as usize];
+        let (initial_steps, steps) = (plan.initial_steps.len(), plan.steps.len());
+        let counts = [initial_steps, steps, initial_steps + steps * round_count(common, plan) as usize];
         for (sum, count) in sum.iter_mut().zip(counts) {
             *sum += count;
         }
@@ -122,8 +122,8 @@ fn measure(common: &CommonArgs, plans: &[Plan], store: &mut Store) -> anyhow::Re
     let missing_count = |plan: &Plan| {
         let store = &*store;
         let steps = |round| plan.steps.iter().filter(|s| is_missing(store, plan, s, round)).count();
-        let checks = plan.checks.iter().filter(|s| is_missing(store, plan, s, 0)).count();
-        checks + (0..rounds(plan)).map(steps).sum::<usize>()
+        let initial_steps = plan.initial_steps.iter().filter(|s| is_missing(store, plan, s, 0)).count();
+        initial_steps + (0..rounds(plan)).map(steps).sum::<usize>()
     };
     let mut progress = Progress::new(plans.iter().map(missing_count).sum::<usize>() as u64);
     let mut context = RunContext {
@@ -142,17 +142,17 @@ fn measure(common: &CommonArgs, plans: &[Plan], store: &mut Store) -> anyhow::Re
                 plan.experiment.name
             );
         }
-        let checks = plan.checks.iter().map(|step| (0, step));
+        let initial_steps = plan.initial_steps.iter().map(|step| (0, step));
         let steps = (0..rounds(plan))
             .flat_map(|round| steps_of_round(&plan.steps, round as usize).map(move |step| (round, step)));
         // Cell, peer and reason of each failed check.
         let mut failed_checks: Vec<(&Cell, &str, String)> = Vec::new();
-        for (number, (round, step)) in checks.chain(steps).enumerate() {
+        for (number, (round, step)) in initial_steps.chain(steps).enumerate() {
             if !is_missing(store, plan, step, round) {
                 continue;
             }
             let (peer, cell) = (&step.peer.name, step.cell.name());
-            let title = match number < plan.checks.len() {
+            let title = match number < plan.initial_steps.len() {
                 true => format!("{} {peer} {cell}", plan.experiment.name),
                 false => {
                     format!("{} round {}/{} {peer} {cell}", plan.experiment.name, round + 1, rounds(plan))
@@ -249,8 +249,9 @@ fn print_sections(plans: &[Plan], store: &Store) -> anyhow::Result<()> {
     let data = store.data();
     let is_measured =
         |name: &str| data.samples_of(name).any(|s| matches!(s.outcome, Outcome::Figures { .. }));
-    let experiments = plans.iter().map(|plan| plan.experiment).filter(|kind| is_measured(kind.name));
-    let sections = experiments.map(|kind| (kind.section)(data)).map(|mut section| {
+    let experiments =
+        plans.iter().map(|plan| plan.experiment).filter(|experiment| is_measured(experiment.name));
+    let sections = experiments.map(|experiment| (experiment.section)(data)).map(|mut section| {
         section.blocks.retain(|block| block.drawing().is_none());
         section
     });

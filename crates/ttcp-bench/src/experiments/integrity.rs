@@ -8,8 +8,8 @@ use super::plan::{ClientOutput, Figures, Plan, Step, line_figure};
 use super::store::{Cell, StoredResults};
 use crate::harness::Peer;
 
-/// The name of a setting that only those cells have which are measured before the rounds.
-pub(crate) const PASS: &str = "pass";
+/// The name of a setting that marks cells of steps that precede the rounds.
+pub(crate) const PASS_SETTING: &str = "pass";
 /// The value of this setting for checks of contents.
 const INTEGRITY: &str = "integrity";
 /// The only figure of a check: checked user bytes / 10^6.
@@ -21,21 +21,21 @@ const DIFFERENCE_PREFIX: &str = "contents differ: ";
 
 /// Returns a flood whose contents are compared. The check applies to all measurements of the peer whose cells
 /// have the settings of `cell`. `None` if the peer's server cannot compare contents.
-pub(crate) fn check(peer: &Peer, cell: Cell, client: Vec<String>) -> Option<Step> {
-    Some(Step::new(&cell.with(PASS, INTEGRITY), &peer.with_check()?, client, figures))
+pub(crate) fn check_step(peer: &Peer, cell: Cell, client: Vec<String>) -> Option<Step> {
+    Some(Step::new(&cell.with(PASS_SETTING, INTEGRITY), &peer.with_check()?, client, figures))
 }
 
 pub(crate) fn is_check(cell: &Cell) -> bool {
-    cell.word(PASS) == Some(INTEGRITY)
+    cell.word(PASS_SETTING) == Some(INTEGRITY)
 }
 
 pub(crate) fn applies_to(check: &Cell, peer: &str, step: &Step) -> bool {
-    is_check(check) && step.peer.name == peer && check.without(PASS).is_part_of(&step.cell)
+    is_check(check) && step.peer.name == peer && check.without(PASS_SETTING).is_part_of(&step.cell)
 }
 
 pub(crate) fn peers_without_check(plan: &Plan) -> Vec<&str> {
     let mut names = Vec::new();
-    let checks: Vec<&Step> = plan.checks.iter().filter(|step| is_check(&step.cell)).collect();
+    let checks: Vec<&Step> = plan.initial_steps.iter().filter(|step| is_check(&step.cell)).collect();
     for step in plan.steps.iter().filter(|_| !checks.is_empty()) {
         let name = step.peer.name.as_str();
         if !names.contains(&name) && !checks.iter().any(|check| check.peer.name == name) {
@@ -105,24 +105,24 @@ mod tests {
     #[test]
     fn a_check_applies_to_the_cells_of_its_peer_with_the_same_settings() {
         let peer: Peer = "a=server {check} x::client".parse().unwrap();
-        let check = check(&peer, octet_cell(), vec!["ttcp".into()]).unwrap();
+        let check = check_step(&peer, octet_cell(), vec!["ttcp".into()]).unwrap();
         assert_eq!(check.peer.server, ["server", "--check", "x"]);
         let cell = octet_cell().with("bytes", 1024u64);
         assert!(applies_to(&check.cell, "a", &step("a", cell.clone())));
         assert!(!applies_to(&check.cell, "a", &step("b", cell.clone())));
         assert!(!applies_to(&check.cell, "a", &step("a", cell.with("type", "char"))));
         let without_check: Peer = "a=server::client".parse().unwrap();
-        assert!(super::check(&without_check, octet_cell(), Vec::new()).is_none());
+        assert!(check_step(&without_check, octet_cell(), Vec::new()).is_none());
     }
 
     #[test]
     fn peers_without_checks_are_listed() {
         let steps = vec![step("a", octet_cell()), step("b", octet_cell()), step("b", Cell::default())];
-        let checks = vec![step("a", octet_cell().with(PASS, INTEGRITY))];
-        let plan = Plan { experiment: &EXPERIMENT, links: Vec::new(), rounds: 1, checks, steps };
+        let initial_steps = vec![step("a", octet_cell().with(PASS_SETTING, INTEGRITY))];
+        let plan = Plan { experiment: &EXPERIMENT, links: Vec::new(), rounds: 1, initial_steps, steps };
         assert_eq!(peers_without_check(&plan), ["b"]);
         assert!(
-            peers_without_check(&Plan { checks: Vec::new(), ..plan }).is_empty(),
+            peers_without_check(&Plan { initial_steps: Vec::new(), ..plan }).is_empty(),
             "a plan without checks"
         );
     }
@@ -148,7 +148,7 @@ mod tests {
                 line: serde_json::Value::Null,
             },
         };
-        let pass = || octet_cell().with(PASS, INTEGRITY);
+        let pass = || octet_cell().with(PASS_SETTING, INTEGRITY);
         let unchecked = || sample("b", octet_cell(), "secs");
         let samples = vec![
             sample("a", pass(), CHECKED_MB),

@@ -83,7 +83,7 @@ pub(crate) fn plan(args: &LatencyArgs, contenders: &[Contender]) -> Plan {
             }
         }
     }
-    Plan { experiment: &EXPERIMENT, checks: Vec::new(), links: Vec::new(), rounds: 5, steps }
+    Plan { experiment: &EXPERIMENT, initial_steps: Vec::new(), links: Vec::new(), rounds: 5, steps }
 }
 
 /// Computes the figures from the client's file of times. Without this file, takes them from its line.

@@ -81,12 +81,12 @@ mod tests {
 
     #[test]
     fn experiments_have_unique_names_and_cover_all_published_tables() {
-        let names: BTreeSet<&str> = EXPERIMENTS.iter().map(|kind| kind.name).collect();
+        let names: BTreeSet<&str> = EXPERIMENTS.iter().map(|experiment| experiment.name).collect();
         assert_eq!(names.len(), EXPERIMENTS.len());
-        for id in EXPERIMENTS.iter().flat_map(|kind| kind.published_ids) {
+        for id in EXPERIMENTS.iter().flat_map(|experiment| experiment.published_ids) {
             assert!(PublishedTable::of(id).is_some(), "{id}");
         }
-        assert_eq!(uncovered(EXPERIMENTS.iter().flat_map(|kind| kind.published_ids).copied()), [""; 0]);
+        assert_eq!(uncovered(EXPERIMENTS.iter().flat_map(|one| one.published_ids).copied()), [""; 0]);
     }
 
     #[test]
@@ -95,15 +95,13 @@ mod tests {
             peer: format!("{name}=server {{check}}::client").parse().unwrap(),
             struct_element: Element::Struct,
             is_for_structs_only: false,
-            sends_memory: name == "raw",
+            sends_struct32: name == "raw",
         });
         for quick in [&["--quick"][..], &[]] {
             let plans = plans(&parse_options(quick.iter().copied()).unwrap(), &all).unwrap();
-            assert!(
-                plans.iter().map(|plan| plan.experiment.name).eq(EXPERIMENTS.iter().map(|kind| kind.name))
-            );
+            assert!(plans.iter().map(|plan| plan.experiment.name).eq(EXPERIMENTS.iter().map(|one| one.name)));
             for plan in plans {
-                let steps = || plan.checks.iter().chain(&plan.steps);
+                let steps = || plan.initial_steps.iter().chain(&plan.steps);
                 for contender in &all {
                     let name = contender.peer.name.as_str();
                     let is_its = |step: &plan::Step| match (plan.experiment.name, name) {

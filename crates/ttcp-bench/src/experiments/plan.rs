@@ -47,7 +47,7 @@ impl Step {
 /// Reads figures from a client's output. Errors continue "the client's last line is not a result: ".
 pub(crate) type FigureFn = fn(&ClientOutput<'_>) -> Result<Figures, String>;
 
-/// Figures by name. A name ends in the unit of its figure, such as `p50_us`.
+/// Figures by name. A name ends in the unit of its figure, if it has one, such as `p50_us`.
 pub(crate) type Figures = BTreeMap<String, f64>;
 
 pub(crate) struct Plan {
@@ -55,9 +55,9 @@ pub(crate) struct Plan {
     pub(crate) rounds: u32,
     /// The links of the cells that have the setting [`LINK`].
     pub(crate) links: Vec<Link>,
-    /// Steps that are performed once, before the rounds: see [`check`](super::integrity::check) and
-    /// [`counting_step`](super::calls::counting_step).
-    pub(crate) checks: Vec<Step>,
+    /// Steps that are performed once, before the rounds, such as [`check_step`](super::integrity::check_step)
+    /// and [`counting_step`](super::calls::counting_step).
+    pub(crate) initial_steps: Vec<Step>,
     /// The measurements of a round. Measurements of the same cell are adjacent.
     pub(crate) steps: Vec<Step>,
 }

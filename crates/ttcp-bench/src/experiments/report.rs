@@ -68,8 +68,11 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
 fn document(data: &StoredResults, title: &str) -> Document {
     let is_measured =
         |name: &str| data.samples_of(name).any(|s| matches!(s.outcome, Outcome::Figures { .. }));
-    let sections =
-        EXPERIMENTS.iter().filter(|kind| is_measured(kind.name)).map(|kind| section(kind, data)).collect();
+    let sections = EXPERIMENTS
+        .iter()
+        .filter(|experiment| is_measured(experiment.name))
+        .map(|experiment| section(experiment, data))
+        .collect();
     Document { title: title.to_owned(), summary: summary(data), caveats: caveats(data), sections }
 }
 
@@ -93,10 +96,10 @@ fn summary(data: &StoredResults) -> Vec<String> {
     summary
 }
 
-fn section(kind: &Experiment, data: &StoredResults) -> Section {
-    let mut section = (kind.section)(data);
+fn section(experiment: &Experiment, data: &StoredResults) -> Section {
+    let mut section = (experiment.section)(data);
     let sources: Vec<String> =
-        kind.published_ids.iter().filter_map(|id| Some(PublishedTable::of(id)?.source())).collect();
+        experiment.published_ids.iter().filter_map(|id| Some(PublishedTable::of(id)?.source())).collect();
     if !sources.is_empty() {
         section.text(format!("Compared with: {}.", sources.join("; ")));
     }

@@ -51,7 +51,7 @@ pub(crate) struct Sample {
 #[serde(untagged)]
 pub(crate) enum Outcome {
     Figures {
-        /// The figures by name. A name ends in the unit of its figure.
+        /// The figures by name. A name ends in the unit of its figure, if it has one.
         figures: BTreeMap<String, f64>,
         processor: Option<ProcessorTime>,
         line: Value,

@@ -79,7 +79,7 @@ pub struct ThroughputArgs {
     /// loopback,155,622,1000; with --host none of these)
     ///
     /// A link with a rate in Mbit/s is a pair of virtual devices between two network namespaces, which exist
-    /// only during the measurement. If iproute2 is missing, or both root and user namespaces, it is skipped.
+    /// only during the measurement. It is skipped without iproute2, or with neither root nor user namespaces.
     #[arg(long, value_delimiter = ',', value_name = "LINKS")]
     pub links: Option<Vec<Link>>,
     /// Start servers on the machine with this IPv4 address, and measure over the network
@@ -173,9 +173,9 @@ pub(crate) fn plan(args: &ThroughputArgs, contenders: &[Contender]) -> Plan {
             }
         }
     }
-    let mut checks = check_steps(contenders, types, sizes, quick);
-    checks.extend(counting_steps(contenders, types, quick));
-    Plan { experiment: &EXPERIMENT, links, rounds: 10, checks, steps }
+    let mut initial_steps = check_steps(contenders, types, sizes, quick);
+    initial_steps.extend(counting_steps(contenders, types, quick));
+    Plan { experiment: &EXPERIMENT, links, rounds: 10, initial_steps, steps }
 }
 
 /// Returns the cell of a measurement. It has no setting `link` for the loopback device.
@@ -199,7 +199,7 @@ fn check_steps(contenders: &[Contender], types: &[Element], sizes: &[u64], quick
             let cell = if quick { cell } else { cell.with("bytes", *size) };
             let check = |contender: &Contender| {
                 let total = (4 * size).max(integrity::MIN_FLOOD_BYTES);
-                integrity::check(
+                integrity::check_step(
                     &contender.peer,
                     cell.clone(),
                     flood_arguments(contender.sent_element(*element)?, *size, total),

@@ -18,10 +18,11 @@ pub struct CommonArgs {
     /// Only print how many measurements there would be
     #[arg(long)]
     pub dry_run: bool,
-    /// Directory of the results; its results are not measured again (default: a new one in ttcp-results)
+    /// Directory of the results; measurements that it contains are not repeated (default: a new one in
+    /// ttcp-results)
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Also write the environment and all samples to FILE, as one JSON object
+    /// Also write the environments of all runs and all samples to FILE, as one JSON object
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Measure only these built-in peers or peers of `ttcp peers list`; `none`: only the peers of --peer
@@ -36,7 +37,7 @@ pub struct CommonArgs {
     /// (appended by default). Placeholder in the server command: {check} is --check if contents are checked.
     #[arg(long = "peer", value_name = "NAME=SERVER_CMD::CLIENT_CMD")]
     pub extra_peers: Vec<Peer>,
-    /// Pin servers to one core and clients to another, which reduces the spread of peers with one thread
+    /// Pin servers to one core and clients to another, so that figures of single-threaded peers vary less
     #[arg(long)]
     pub pin: bool,
     /// Timeout of each client, in seconds

@@ -48,7 +48,7 @@ pub struct Peer {
     pub has_samples: bool,
 }
 
-/// The reason why a measurement failed. Its text ends with the last lines of the programs' stderr.
+/// The reason why a measurement failed. If a program failed, its text ends with the last lines of its stderr.
 #[derive(Debug, Error)]
 pub(crate) enum Failure {
     #[error("cannot start the {role} ({program}): {source}")]
@@ -112,12 +112,12 @@ impl Peer {
         client: Vec<String>,
         context: &mut RunContext<'_>,
     ) -> Result<ClientRun, Failure> {
-        let mut server_command = self.words(&self.server, context, None);
+        let mut server_command = self.fill_placeholders(&self.server, context, None);
         server_command.extend_from_slice(server);
         let server_command = context.placement.server_command(server_command, context.dir)?;
         let mut server = start(context, "server", &server_command)?;
         let ready = wait_ready(context, &mut server)?;
-        context.placement.fetch(context.dir)?;
+        context.placement.fetch_files(context.dir)?;
         let meter = Meter::start(server.pid());
         let pid = server.pid().to_string();
         let client = self.client_command(client, context, &ready);
@@ -143,7 +143,7 @@ impl Peer {
     }
 
     fn client_command(&self, arguments: Vec<String>, context: &RunContext<'_>, ready: &str) -> Vec<String> {
-        let mut words = self.words(&self.client, context, Some(ready));
+        let mut words = self.fill_placeholders(&self.client, context, Some(ready));
         match words.iter().position(|w| w == "{args}") {
             Some(i) => drop(words.splice(i..=i, arguments)),
             None => words.extend(arguments),
@@ -152,7 +152,12 @@ impl Peer {
     }
 
     /// Returns the command `template` with the placeholders replaced, except `{args}` and `{pid}`.
-    fn words(&self, template: &[String], context: &RunContext<'_>, ready: Option<&str>) -> Vec<String> {
+    fn fill_placeholders(
+        &self,
+        template: &[String],
+        context: &RunContext<'_>,
+        ready: Option<&str>,
+    ) -> Vec<String> {
         let dir = context.dir.to_string_lossy();
         let port = ready
             .map(|r| r.get(r.trim_end_matches(|c: char| c.is_ascii_digit()).len()..).unwrap_or_default());
@@ -220,7 +225,7 @@ impl RunContext<'_> {
         self.deadline.map_or(end, |d| d.min(end))
     }
 
-    /// Returns `failure` if a timeout has expired, or [`Failure::RunTimeout`] if the deadline has passed.
+    /// Returns `failure`, or [`Failure::RunTimeout`] if the deadline of the whole run has passed.
     fn timeout_failure(&self, failure: Failure) -> Failure {
         if self.deadline.is_some_and(|d| Instant::now() >= d) { Failure::RunTimeout } else { failure }
     }
@@ -357,12 +362,12 @@ mod tests {
         let context = &context(&mut children, Path::new("/d"), START_TIMEOUT);
         let peer: Peer = "a=srv --ior {dir}/x::cli {args} --ior {ready} --port {port}".parse().unwrap();
         assert_eq!((peer.name.as_str(), peer.has_host_placeholder()), ("a", false));
-        assert_eq!(peer.words(&peer.server, context, None).join(" "), "srv --ior /d/x");
+        assert_eq!(peer.fill_placeholders(&peer.server, context, None).join(" "), "srv --ior /d/x");
         let client = peer.client_command(ping(), context, "h:47");
         assert_eq!(client.join(" "), "cli ping --n 5 --ior h:47 --port 47");
         let peer: Peer = "b=srv --at {host}::env IOR=corbaloc::h:1 cli".parse().unwrap();
         assert_eq!(
-            (peer.words(&peer.server, context, None).join(" "), peer.has_host_placeholder()),
+            (peer.fill_placeholders(&peer.server, context, None).join(" "), peer.has_host_placeholder()),
             ("srv --at 127.0.0.1".into(), true)
         );
         let client = peer.client_command(ping(), context, "");

@@ -71,7 +71,7 @@ impl Placement {
 
     /// Copies the files that a server wrote into its directory on another machine to the same directory on
     /// this machine, because clients read references there. Does nothing if servers run on this machine.
-    pub(crate) fn fetch(&self, dir: &Path) -> Result<(), Failure> {
+    pub(crate) fn fetch_files(&self, dir: &Path) -> Result<(), Failure> {
         let Some((program, words)) = self.remote_shell.as_deref().and_then(|shell| shell.split_first())
         else {
             return Ok(());
@@ -141,7 +141,7 @@ mod tests {
             .unwrap();
         assert_eq!(line, "READY\n");
         // Here, the other machine is this machine. Therefore the fetched files already exist.
-        placement.fetch(&dir).unwrap();
+        placement.fetch_files(&dir).unwrap();
         assert_eq!(std::fs::read_to_string(dir.join("x.ior")).unwrap(), "IOR: a  b\n");
         drop(child.stdin.take());
         assert!(!child.wait().unwrap().success(), "it was killed");
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn a_fetch_error_contains_the_host() {
         let placement = Placement::remote("10.0.0.9", words("false"));
-        let error = placement.fetch(Path::new("/nowhere")).unwrap_err().to_string();
+        let error = placement.fetch_files(Path::new("/nowhere")).unwrap_err().to_string();
         assert!(error.contains("10.0.0.9"), "{error}");
     }
 }

@@ -89,7 +89,7 @@ struct CodeLine {
 /// Performs the measurement, and prints the result.
 pub fn ladder_step(args: &LadderStepArgs) -> anyhow::Result<()> {
     if args.prints_code_size {
-        let size = Functions::of_this_program()?.of(args.step)?;
+        let size = Functions::of_this_program()?.size_of_step(args.step)?;
         return Ok(print_line(&CodeLine { step: args.step, size })?);
     }
     Ok(print_line(&measure(args)?)?)

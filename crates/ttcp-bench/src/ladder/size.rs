@@ -4,8 +4,8 @@
 //!   measurements. If two steps have the same routine, the compiler may merge the copies. The remaining one
 //!   then counts for both. The heap, which all these steps share, and the standard library are not counted.
 //! * For zorb's interpreter, all functions of its modules are counted.
-//! * For stubs, the functions `encode` and `decode` of each type are counted, and the functions that they
-//!   call. Call instructions show these, because the names of generic functions do not contain types.
+//! * For stubs, the functions `encode` and `decode` of each type are counted, and the codec's functions that
+//!   they call. Call instructions show these, because the names of generic functions do not contain types.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -20,7 +20,7 @@ use super::Step;
 const MEASURED_COPY: &str = "ttcp_bench::ladder::measured::";
 const COUNTED_COPY: &str = "ttcp_bench::ladder::counted::";
 
-/// The modules of zorb's interpreter. `scripts/interpreter-size.sh` has the same list.
+/// The modules of zorb's interpreter. `scripts/interpreter-size.sh` has the same list with a few exceptions.
 const PROGRAM_MODULES: [&str; 6] = [
     "giop_codec::program",
     "giop_codec::typecode::compile",
@@ -89,7 +89,7 @@ impl Functions {
     }
 
     /// Returns the size of a step's machine code. Fails if no function of the step is found.
-    pub(crate) fn of(&self, step: Step) -> anyhow::Result<CodeSize> {
+    pub(crate) fn size_of_step(&self, step: Step) -> anyhow::Result<CodeSize> {
         let sizes: Vec<u64> = match step {
             Step::Program => self
                 .select(|name| PROGRAM_MODULES.iter().any(|part| name.contains(part)))
@@ -109,7 +109,7 @@ impl Functions {
             .map(|(index, function)| (index, function.code.len() as u64))
     }
 
-    /// Returns the sizes of the stubs, and of the functions that they call.
+    /// Returns the sizes of the stubs, and of the codec's functions that they call.
     fn stub_sizes(&self) -> Vec<u64> {
         let mut left: Vec<usize> = self
             .select(|name| STUB_ENTRY_POINTS.iter().any(|stub| name.starts_with(stub)))

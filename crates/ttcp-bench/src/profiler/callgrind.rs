@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::groups::chain_end_globs;
+use super::groups::chain_start_globs;
 use super::{Cost, Profile, last_line, normalised_name, unknown_function_in};
 
 /// Maximum number of callers in a chain. Longer chains are truncated.
@@ -57,14 +57,14 @@ impl Callgrind {
             "--tool=callgrind".to_owned(),
             "--dump-line=no".to_owned(),
             "--separate-recs=1".to_owned(),
-            // This option attributes system calls to functions. Not all go through the C library.
+            // This option counts system calls by function, because not all are made through the C library.
             "--collect-systime=nsec".to_owned(),
             format!("--callgrind-out-file={file}"),
         ];
         if chains {
             // To record the chains of all functions would take too much time and memory.
             words.extend(
-                chain_end_globs()
+                chain_start_globs()
                     .iter()
                     .map(|function| format!("--separate-callers{MAX_CALLERS}={function}")),
             );

@@ -4,6 +4,9 @@ use std::fmt;
 
 /// A table whose lines consist of a group, a tab and a pattern. A function belongs to the group of the first
 /// pattern that matches its name. A pattern matches a part of the name; `^` and `$` mark its start and end.
+///
+/// Lines with `caller` or `servant` in place of a group define a [`ChainEnd`]. Lines with `kernel` name
+/// functions that make system calls themselves.
 const TABLE: &str = include_str!("groups.tsv");
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,7 +82,7 @@ impl ChainEnd {
 
 /// Returns patterns of the functions whose chains of callers callgrind must record. They have the syntax of
 /// its options, in which `*` matches any text.
-pub(crate) fn chain_end_globs() -> Vec<String> {
+pub(crate) fn chain_start_globs() -> Vec<String> {
     let mut globs = Vec::new();
     for (_, pattern) in entries().filter(|(kind, _)| matches!(*kind, "write" | "read" | "servant" | "kernel"))
     {
@@ -150,8 +153,8 @@ mod tests {
     }
 
     #[test]
-    fn chains_end_at_system_calls_and_servants() {
-        let globs = chain_end_globs();
+    fn recorded_chains_start_at_system_calls_and_servants() {
+        let globs = chain_start_globs();
         for glob in [
             "writev",
             "*_send",

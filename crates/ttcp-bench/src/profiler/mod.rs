@@ -35,8 +35,8 @@ const SYSTEM_CALLS: &[&str] = &[
     "madvise",
 ];
 
-/// The starts of the suffixes by which the C library names variants of a function for specific processors.
-const VARIANT_PREFIXES: &[&str] =
+/// The starts of suffixes such as `avx_unaligned`, by which the C library names variants of a function.
+const VARIANT_SUFFIX_STARTS: &[&str] =
     &["avx", "sse", "evex", "erms", "unaligned", "generic", "sve", "neon", "a64fx"];
 const STRING_FUNCTIONS: &[&str] =
     &["memcpy", "memset", "memcmp", "memchr", "strlen", "strcmp", "strncmp", "strchr", "strcpy"];
@@ -75,7 +75,7 @@ fn normalised_name(name: &str) -> String {
     let name = without_arguments(name.split('@').next().unwrap_or_default());
     let bare = name.trim_start_matches("__GI_").trim_start_matches("__libc_").trim_start_matches("__");
     let is_variant =
-        |(_, suffix): &(&str, &str)| VARIANT_PREFIXES.iter().any(|start| suffix.starts_with(start));
+        |(_, suffix): &(&str, &str)| VARIANT_SUFFIX_STARTS.iter().any(|start| suffix.starts_with(start));
     let bare = bare.split_once('_').filter(is_variant).map_or(bare, |(function, _)| function);
     if STRING_FUNCTIONS.contains(&bare) {
         return bare.to_owned();

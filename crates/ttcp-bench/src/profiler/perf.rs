@@ -129,9 +129,9 @@ struct ScriptParser {
 struct Stack {
     ms: f64,
     /// Why the kernel ran, according to the outermost kernel function that shows this.
-    kernel: Option<String>,
+    kernel_entry: Option<String>,
     /// The innermost function outside the kernel.
-    user: Option<String>,
+    user_function: Option<String>,
     /// Whether a function of perf was running.
     is_perf: bool,
 }
@@ -166,14 +166,14 @@ impl ScriptParser {
             self.profile.entry(call.to_owned()).or_default().calls += 1.0;
         } else if event.starts_with(CLOCK_EVENT) {
             let ms = period.parse::<f64>().unwrap_or_default() / 1e6;
-            self.sample = Some(Stack { ms, kernel: None, user: None, is_perf: false });
+            self.sample = Some(Stack { ms, kernel_entry: None, user_function: None, is_perf: false });
         }
     }
 
     /// Adds the current sample to the profile.
     fn finish_sample(&mut self) {
         let Some(stack) = self.sample.take().filter(|stack| !stack.is_perf) else { return };
-        let name = stack.kernel.or(stack.user).unwrap_or_else(|| "?".to_owned());
+        let name = stack.kernel_entry.or(stack.user_function).unwrap_or_else(|| "?".to_owned());
         self.profile.entry(name).or_default().own += stack.ms;
         self.sample_count += 1;
     }
@@ -192,12 +192,12 @@ impl Stack {
                 self.is_perf = true;
             }
             if let Some(entry) = kernel_entry(name) {
-                self.kernel = Some(entry);
-            } else if self.kernel.is_none() {
-                self.kernel = Some("interrupts and scheduling".to_owned());
+                self.kernel_entry = Some(entry);
+            } else if self.kernel_entry.is_none() {
+                self.kernel_entry = Some("interrupts and scheduling".to_owned());
             }
-        } else if self.user.is_none() {
-            self.user =
+        } else if self.user_function.is_none() {
+            self.user_function =
                 Some(if name == "[unknown]" { unknown_function_in(object) } else { normalised_name(name) });
         }
     }

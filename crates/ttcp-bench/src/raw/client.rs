@@ -1,4 +1,5 @@
-//! The client of plain sockets, which are the baseline: one thread with one connection.
+//! The client of plain sockets, which are the baseline. It has one thread with one connection, except in the
+//! test `clients`.
 
 use std::cell::RefCell;
 use std::future::ready;
@@ -136,7 +137,7 @@ impl Client<'_> {
         incoming.read_new_buffer(len as usize)
     }
 
-    /// Returns the length of the reply's payload.
+    /// Sends a request and reads the header of its reply. Returns the length of the reply's payload.
     fn request(&self, incoming: &mut Incoming<'_>, kind: u32, payload: &[u8]) -> io::Result<u32> {
         const ID: u32 = 1;
         send(self.stream, &call_header(Header { kind, len: payload.len() as u32 }, ID), payload)?;

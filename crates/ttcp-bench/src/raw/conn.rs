@@ -30,7 +30,7 @@ pub(super) mod kind {
     pub(crate) const SERIES_ONEWAY: u32 = 6;
     /// Queries which messages of a series have arrived.
     pub(crate) const ARRIVALS: u32 = 7;
-    /// Queries how often the last operations of the large interfaces were called, and how often their others.
+    /// Queries how many calls of large interfaces were to the last operation, and how many to all others.
     pub(crate) const TALLY: u32 = 8;
 
     /// Returns the kinds that correspond to the operations of an interface with `operation_count` operations.

@@ -2,8 +2,8 @@
 //!
 //! A oneway message is an 8-byte header (kind, payload length) and its payload. A two-way message has a
 //! 4-byte request id between header and payload. Its reply has the same kind and request id. All numbers are
-//! in host byte order, so nothing is converted. Each message is sent by one `writev`; each payload is
-//! received into a buffer of its own.
+//! in host byte order, so nothing is converted. Each message is sent by one `writev`, except in the test
+//! `pipeline`, in which one can send several. The server receives each payload into a new buffer.
 
 mod client;
 mod conn;

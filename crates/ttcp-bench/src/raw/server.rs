@@ -125,8 +125,8 @@ fn serve(stream: &TcpStream, operations: &Operations, batches: bool, checks: boo
                 let Tally { last, others } = std::mem::take(&mut tally);
                 reply(&[last.to_ne_bytes(), others.to_ne_bytes()].concat())?;
             }
-            number => {
-                operation(number)?(&mut tally);
+            other => {
+                operation(other)?(&mut tally);
                 reply(&payload)?;
             }
         }

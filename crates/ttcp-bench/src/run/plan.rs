@@ -110,7 +110,7 @@ impl Cell {
         cells
     }
 
-    /// Returns how many GB (10^9 bytes) a client sends, or million calls it makes, including the warm-up.
+    /// Returns the work of a client, including the warm-up: GB (10^9 bytes) sent, or millions of calls.
     pub(crate) fn work(&self) -> f64 {
         let counted = match (self.total, self.n) {
             (Some(total), _) => total as f64 / 1e9,

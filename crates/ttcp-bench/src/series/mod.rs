@@ -1,6 +1,6 @@
 //! The test `series`: messages of one kind and size, of which one is sent and timed in each time frame.
 //!
-//! A message has 16 bytes (sending time, number, length of the rest) and a number of units of 32 bytes. It is
+//! A message has 16 bytes (sending time, number, count of elements) and a number of units of 32 bytes. It is
 //! a call with a short reply, or a oneway. The server records the time at which it has decoded the message.
 //! Client and server must run on the same machine, because they must use the same clock.
 
@@ -78,7 +78,7 @@ pub(crate) async fn run(peer: &str, work: &Work, calls: &impl SeriesCalls) -> an
     for number in 0..CHECKED_MESSAGES {
         let at = now();
         let arrived = calls.send(at, number).await?;
-        sent.push(SentMessage { at, time: now() - at, arrived });
+        sent.push(SentMessage { at, duration: now() - at, arrived });
     }
     let arrivals = confirm(calls, &sent).await?;
     ensure!(
@@ -97,12 +97,12 @@ pub(crate) async fn run(peer: &str, work: &Work, calls: &impl SeriesCalls) -> an
         let at = now();
         let arrived = calls.send(at, number).await?;
         let end = now();
-        sent.push(SentMessage { at, time: end - at, arrived });
+        sent.push(SentMessage { at, duration: end - at, arrived });
         // The next message is due at the first start of a frame that has not passed yet.
         due = origin + (end - origin).next_multiple_of(frame_ns);
     }
     let arrivals = confirm(calls, &sent).await?;
-    let times: Vec<u64> = sent.iter().map(|message| message.time).collect();
+    let times: Vec<u64> = sent.iter().map(|message| message.duration).collect();
     Ok(SeriesLine {
         peer: peer.to_owned(),
         test: Test::Series,
@@ -125,7 +125,7 @@ pub(crate) async fn run(peer: &str, work: &Work, calls: &impl SeriesCalls) -> an
 struct SentMessage {
     at: u64,
     /// How long the client was occupied with the message.
-    time: u64,
+    duration: u64,
     arrived: Option<u64>,
 }
 
@@ -159,7 +159,7 @@ async fn confirm(calls: &impl SeriesCalls, sent: &[SentMessage]) -> anyhow::Resu
                 "the reply to message {number} says that it arrived at {arrived}, but the record has {arrival:?}"
             );
             ensure!(
-                arrived - message.at <= message.time,
+                arrived - message.at <= message.duration,
                 "message {number} arrived after its reply: client and server use different clocks"
             );
         }

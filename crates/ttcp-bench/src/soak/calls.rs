@@ -60,7 +60,7 @@ pub(super) fn is_recorded(kind: &str) -> bool {
 #[derive(Debug, Clone, Copy)]
 enum WaitMode {
     /// Until the ORB's timeout, which applies to all calls. The call must be answered before.
-    Unlimited,
+    OrbTimeout,
     Deadline(Duration),
     /// The caller drops the call after this time.
     Drop(Duration),
@@ -109,7 +109,7 @@ impl Caller {
         let wait = match self.rng.u32(..20) {
             0 => WaitMode::Deadline(Duration::from_micros(self.rng.u64(50..5_000))),
             1 | 2 => WaitMode::Drop(Duration::from_micros(self.rng.u64(..3_000))),
-            _ => WaitMode::Unlimited,
+            _ => WaitMode::OrbTimeout,
         };
         let index = self.rng.usize(..ORB_COUNT);
         let orb = self.shared.orb(index)?;
@@ -183,12 +183,12 @@ impl Caller {
         };
         Some(match params.wait {
             WaitMode::Deadline(deadline) => reference.with_timeout(deadline),
-            WaitMode::Unlimited | WaitMode::Drop(_) => reference,
+            WaitMode::OrbTimeout | WaitMode::Drop(_) => reference,
         })
     }
 
     fn record(&self, params: &CallParams, id: Id, outcome: Outcome, exception: Option<&SystemException>) {
-        let must_be_answered = matches!(params.wait, WaitMode::Unlimited) && !params.orb.is_given_up();
+        let must_be_answered = matches!(params.wait, WaitMode::OrbTimeout) && !params.orb.is_given_up();
         let kinds = zorb::SystemExceptionKind::ALL;
         let exception = exception
             .and_then(|exception| kinds.iter().position(|kind| *kind == exception.kind))
@@ -209,7 +209,7 @@ impl Caller {
         self.record(params, id, Outcome::Begun, None);
         let (timeout, is_dropped) = match params.wait {
             WaitMode::Drop(after) => (after, true),
-            WaitMode::Unlimited | WaitMode::Deadline(_) => (self.shared.call_timeout + HUNG_AFTER, false),
+            WaitMode::OrbTimeout | WaitMode::Deadline(_) => (self.shared.call_timeout + HUNG_AFTER, false),
         };
         let (outcome, exception, result) = match tokio::time::timeout(timeout, call).await {
             Ok(Ok(result)) => (Outcome::Answered, None, Some(result)),
@@ -300,7 +300,7 @@ impl Caller {
     /// this call used the same connection.
     async fn flood(&mut self, params: &CallParams) -> Option<()> {
         // A oneway has no result for which the caller could stop waiting.
-        let params = CallParams { wait: WaitMode::Unlimited, ..params.clone() };
+        let params = CallParams { wait: WaitMode::OrbTimeout, ..params.clone() };
         let target: TargetRef = self.resolve_name(&params, TARGET).await?;
         let flood = self.shared.next_id();
         let before = target.connection().await.ok()?;
@@ -377,9 +377,9 @@ impl Caller {
 
     async fn raise_system_exception(&mut self, params: &CallParams) -> Option<()> {
         let (target, id) = (self.target(params).await?, self.shared.next_id());
-        // If the servant panics, the call ends with COMPLETED_MAYBE, which a call with a deadline may do.
+        // If the servant panics, the call ends with COMPLETED_MAYBE. Only calls with a deadline may end so.
         let how = self.rng.u8(..3);
-        let wait = if matches!(params.wait, WaitMode::Unlimited) {
+        let wait = if matches!(params.wait, WaitMode::OrbTimeout) {
             WaitMode::Deadline(self.shared.call_timeout)
         } else {
             params.wait
@@ -426,7 +426,7 @@ impl Caller {
 
     async fn call_with_handler(&mut self, params: &CallParams) -> Option<()> {
         // A call with a reply handler cannot be dropped.
-        let wait = if matches!(params.wait, WaitMode::Drop(_)) { WaitMode::Unlimited } else { params.wait };
+        let wait = if matches!(params.wait, WaitMode::Drop(_)) { WaitMode::OrbTimeout } else { params.wait };
         let params = CallParams { wait, ..params.clone() };
         let slim: SlimRef = self.resolve_name(&params, SLIM).await?;
         let id = self.shared.next_id();

@@ -126,7 +126,7 @@ async fn serve(args: SoakClientArgs, mut orders: mpsc::UnboundedReceiver<Order>)
     Ok(())
 }
 
-/// Returns whether the kinds of the option `--calls` include this kind.
+/// Returns whether the option `--calls` selects this kind. Without the option, all kinds are selected.
 pub(super) fn is_selected(selected: &[String], kind: &str) -> bool {
     selected.is_empty() || selected.iter().any(|name| name == kind)
 }

@@ -17,7 +17,7 @@ const SOCKET_TIMEOUT: Duration = Duration::from_millis(100);
 const PAUSE_BETWEEN_CONNECTIONS: Duration = Duration::from_millis(2);
 const THREAD_COUNT: u64 = 2;
 
-/// The kinds of misbehaviour. [`RawPeers`] and [`misbehave`] use their indices.
+/// The kinds of misbehaviour. [`MisbehavingPeers`] and [`misbehave`] use their indices.
 const MISBEHAVIOURS: [&str; 7] = [
     "garbage",
     "cut messages",
@@ -29,7 +29,7 @@ const MISBEHAVIOURS: [&str; 7] = [
 ];
 
 /// Threads with misbehaving peers. Dropping this value ends the threads.
-pub(super) struct RawPeers {
+pub(super) struct MisbehavingPeers {
     /// A lock that each peer holds for reading while it has a connection.
     connection_lock: Arc<RwLock<()>>,
     is_ending: Arc<AtomicBool>,
@@ -37,9 +37,9 @@ pub(super) struct RawPeers {
     threads: Vec<JoinHandle<()>>,
 }
 
-impl RawPeers {
-    pub(super) fn start(address: SocketAddr, seed: u64) -> std::io::Result<RawPeers> {
-        let mut peers = RawPeers {
+impl MisbehavingPeers {
+    pub(super) fn start(address: SocketAddr, seed: u64) -> std::io::Result<MisbehavingPeers> {
+        let mut peers = MisbehavingPeers {
             connection_lock: Arc::default(),
             is_ending: Arc::default(),
             counts: Arc::new(std::array::from_fn(|_| AtomicU64::new(0))),
@@ -87,7 +87,7 @@ impl RawPeers {
     }
 }
 
-impl Drop for RawPeers {
+impl Drop for MisbehavingPeers {
     fn drop(&mut self) {
         self.is_ending.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
@@ -121,6 +121,7 @@ fn misbehave(kind: usize, id: &dyn Fn() -> Id, address: SocketAddr, rng: &mut Rn
             socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO))
         }
         4 => {
+            // The header claims a length of gigabytes, but few bytes follow.
             let mut bomb = b"GIOP\x01\x02\x00\x00".to_vec();
             bomb.extend((u32::MAX - rng.u32(..1 << 30)).to_be_bytes());
             bomb.extend(std::iter::repeat_n(0x41, rng.usize(..2000)));
@@ -128,7 +129,7 @@ fn misbehave(kind: usize, id: &dyn Fn() -> Id, address: SocketAddr, rng: &mut Rn
             drain(&stream, 1)
         }
         5 => {
-            // The replies are much larger than the socket buffers.
+            // Several replies together are larger than the socket buffers.
             for _ in 0..rng.usize(1..20) {
                 let mut body = id().0.to_be_bytes().to_vec();
                 body.extend(200_000_u32.to_be_bytes());

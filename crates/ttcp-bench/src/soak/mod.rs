@@ -46,7 +46,7 @@ enum Order {
     Go,
     /// The client ends all calls and connections, and reports QUIET.
     Quiet,
-    /// The server discards what killed clients left.
+    /// The server discards what killed clients and abandoned connections left.
     Sweep,
     /// The process reports its resources.
     State,

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 
 const RECORD_BYTES: usize = 16;
 
-/// The client number in the calls of [`RawPeers`](super::faults::RawPeers), whose outcomes are not recorded.
+/// The client number in the calls of [`MisbehavingPeers`](super::faults::MisbehavingPeers). The outcomes of
+/// these calls are not recorded.
 pub(super) const RAW_CLIENT: u16 = u16::MAX;
 
 /// The id of a call. It consists of the client's number, the index of the call among the client's calls, and

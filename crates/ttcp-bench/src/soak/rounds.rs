@@ -16,7 +16,7 @@ use fastrand::Rng;
 use super::calls;
 use super::check::{self, RoundRecords};
 use super::client::{ClientReport, is_selected};
-use super::faults::RawPeers;
+use super::faults::MisbehavingPeers;
 use super::record_file::{Record, RecordFile};
 use super::report::Report;
 use super::servant::Sabotage;
@@ -26,8 +26,8 @@ use crate::harness::child::Child;
 use crate::harness::{interruption_flag, write_json};
 
 const MAX_ROUND_DURATION: Duration = Duration::from_secs(10);
-/// Number of cycles through all kinds of rounds after which a soak ends when its time is over, even if some
-/// kind of call or misbehaviour has not happened yet.
+/// A soak whose time is over continues until every kind of call and misbehaviour has happened, but not after
+/// this many cycles through all kinds of rounds.
 const MAX_CYCLES_FOR_COVERAGE: usize = 5;
 /// Duration of the first round, after which the processes' resources are the baseline of later rounds.
 const WARM_UP_DURATION: Duration = Duration::from_millis(700);
@@ -62,7 +62,7 @@ pub struct SoakArgs {
     /// Make only calls of these kinds
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = clap::builder::PossibleValuesParser::new(calls::KINDS.map(|(kind, _)| kind)))]
     pub calls: Vec<String>,
-    /// Run only rounds of these kinds, besides a first round without faults
+    /// Run only rounds of these kinds, after a calm first round
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = clap::builder::PossibleValuesParser::new(RoundKind::ALL.map(RoundKind::name)))]
     pub rounds: Vec<String>,
     /// End after the first round with a violation
@@ -174,7 +174,7 @@ struct Soak {
     /// The numbers of the clients that were killed in this round.
     killed_clients: BTreeSet<u16>,
     killed_records: Vec<Record>,
-    raw_peers: RawPeers,
+    misbehaving_peers: MisbehavingPeers,
     /// The resources of the server and of a client after the first round.
     baseline: Option<(State, State)>,
     report: Report,
@@ -192,7 +192,7 @@ impl Soak {
         let report = Report { transport, seed, clients, ..Report::default() };
         let mut soak = Soak {
             args: args.clone(),
-            raw_peers: RawPeers::start(server_address, rng.u64(..))?,
+            misbehaving_peers: MisbehavingPeers::start(server_address, rng.u64(..))?,
             rng,
             interrupted,
             server_address,
@@ -250,7 +250,7 @@ impl Soak {
         let mut kinds = calls::KINDS.iter().map(|(kind, _)| *kind).filter(|kind| calls::is_recorded(kind));
         let is_answered = |kind| self.report.kinds.get(kind).is_some_and(|counts| counts.answered > 0);
         kinds.all(|kind| !is_selected(&self.args.calls, kind) || is_answered(kind))
-            && self.raw_peers.counts().all(|(_, times)| times > 0)
+            && self.misbehaving_peers.counts().all(|(_, times)| times > 0)
     }
 
     /// Runs a round: traffic for at least `length`, and until a fault was due; then the checks.
@@ -326,8 +326,8 @@ impl Soak {
 
     fn shut_down_server(&mut self) -> anyhow::Result<()> {
         // Peers that do not read replies keep their connections open, which delays the server's shutdown.
-        let connection_lock = self.raw_peers.connection_lock();
-        let paused = RawPeers::pause(&connection_lock);
+        let connection_lock = self.misbehaving_peers.connection_lock();
+        let paused = MisbehavingPeers::pause(&connection_lock);
         let start = Instant::now();
         self.server.send_order("end");
         let result = self.server.receive::<(usize, usize)>("ENDED", PROCESS_TIMEOUT * 2);
@@ -357,8 +357,8 @@ impl Soak {
     }
 
     fn check_without_traffic(&mut self, kind: RoundKind) -> anyhow::Result<()> {
-        let connection_lock = self.raw_peers.connection_lock();
-        let paused = RawPeers::pause(&connection_lock);
+        let connection_lock = self.misbehaving_peers.connection_lock();
+        let paused = MisbehavingPeers::pause(&connection_lock);
         let timeout = Duration::from_secs(self.args.timeout);
         for client in &mut self.clients {
             client.child.send_order("quiet");
@@ -471,7 +471,7 @@ impl Soak {
         if let Err(error) = self.server.wait(PROCESS_TIMEOUT * 2) {
             self.report.violations.push(format!("the server did not exit: {error:#}"));
         }
-        for (misbehaviour, times) in self.raw_peers.counts() {
+        for (misbehaviour, times) in self.misbehaving_peers.counts() {
             self.report.faults.insert(misbehaviour.to_owned(), times);
         }
         self.report

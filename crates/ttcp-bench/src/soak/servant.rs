@@ -16,11 +16,11 @@ use super::contract::{
 use super::record_file::{Id, RecordFile};
 
 /// The message of the intended panics in the operation `fail`.
-pub(super) const PANIC: &str = "a servant of the soak panics";
+pub(super) const PANIC_MESSAGE: &str = "a servant of the soak panics";
 const MAX_DEPOSIT_BYTES: usize = 8 << 20;
 /// Size of the items of a result that is created while it is sent.
 const ITEM_BYTES: usize = 10_000;
-/// Number of calls among which a sabotaged server misbehaves in one.
+/// A sabotaged server misbehaves in one of this many calls.
 const CALLS_PER_FAULT: u64 = 40;
 
 /// Intended misbehaviour of the server, to test that the soak detects it.
@@ -50,7 +50,7 @@ pub(super) struct ServerState {
 }
 
 /// The name of the POA with the objects that calls create.
-pub(super) const CREATED: &str = "made";
+pub(super) const CREATED_POA: &str = "made";
 
 /// A guard: until it is dropped, a call counts as executing.
 struct ExecutionGuard<'s>(&'s ServerState);
@@ -220,7 +220,7 @@ impl TargetServant for Target {
         if how == 0 {
             return exception(SystemExceptionKind::NoPermission, CompletionStatus::Yes);
         }
-        panic!("{PANIC}");
+        panic!("{PANIC_MESSAGE}");
     }
 
     async fn nap(&self, id: u64, milliseconds: u32) -> Result<(), SystemException> {
@@ -254,7 +254,7 @@ impl TargetServant for Target {
         let _execution = self.0.begin(id).await?;
         // If the ORB is shutting down, the POA no longer exists. Even so, the call was executed.
         let adapter_gone = || SystemException::obj_adapter().completed(CompletionStatus::Yes);
-        let poa = zorb::request().orb().root_poa().find(CREATED).map_err(|_| adapter_gone())?;
+        let poa = zorb::request().orb().root_poa().find(CREATED_POA).map_err(|_| adapter_gone())?;
         let new: TargetRef =
             poa.activate_with_id(id.to_string(), self.clone()).map_err(|_| adapter_gone())?;
         self.0.created().insert(id);

@@ -13,7 +13,7 @@ use zorb::{Limits, ObjectId, Orb, Poa, Reference, Servant, TcKind, TypeCode};
 
 use super::contract::{DYNAMIC, MOVED, OBJECT_COUNT, SLIM, SlimRef, TARGET, TargetRef};
 use super::record_file::RecordFile;
-use super::servant::{Activator, CREATED, PANIC, Sabotage, ServerState, Slim, Target};
+use super::servant::{Activator, CREATED_POA, PANIC_MESSAGE, Sabotage, ServerState, Slim, Target};
 use super::state::State;
 use super::{Order, receive_orders, send_report};
 use crate::cli::Transport;
@@ -53,8 +53,8 @@ pub fn soak_server(args: &SoakServerArgs) -> anyhow::Result<()> {
 fn suppress_messages_of_intended_panics() {
     let default_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
-        if info.payload().downcast_ref::<&str>() != Some(&PANIC)
-            && info.payload().downcast_ref::<String>().is_none_or(|message| message != PANIC)
+        if info.payload().downcast_ref::<&str>() != Some(&PANIC_MESSAGE)
+            && info.payload().downcast_ref::<String>().is_none_or(|message| message != PANIC_MESSAGE)
         {
             default_hook(info);
         }
@@ -90,7 +90,7 @@ async fn serve(args: SoakServerArgs, mut orders: mpsc::UnboundedReceiver<Order>)
         .persistent()
         .servant_activator(Activator(target.clone()))
         .create()?;
-    let created = root.child(CREATED).user_ids().persistent().create()?;
+    let created = root.child(CREATED_POA).user_ids().persistent().create()?;
     let mut references = vec![
         (TARGET.to_owned(), target_ref.to_string()),
         (SLIM.to_owned(), slim.to_string()),

@@ -18,7 +18,7 @@ pub const MAX_BUFFER_BYTES: u64 = 1 << 30;
 pub const CALLS_PER_ITERATION: u32 = 100;
 
 /// The numbers of operations that the interfaces of the test `last` have.
-pub const OPERATIONS: [u32; 2] = [100, 1_000];
+pub const OPERATION_COUNTS: [u32; 2] = [100, 1_000];
 
 /// A test of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize)]
@@ -158,7 +158,7 @@ impl Work {
         }
     }
 
-    /// Checks that the interfaces of the tests have an operation for this work.
+    /// Checks limits that depend on the test.
     ///
     /// # Errors
     /// The test is `echo` with a type other than `octet`, `struct` and `zstruct`, or the series is too long.

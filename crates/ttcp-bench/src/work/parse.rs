@@ -1,6 +1,6 @@
 //! Parsers of option values.
 
-use super::{MAX_BUFFER_BYTES, OPERATIONS};
+use super::{MAX_BUFFER_BYTES, OPERATION_COUNTS};
 
 /// Parses a number of bytes: digits, then optionally a unit of 1024 (`K`, `KiB`), 1024² (`M`, `MiB`) or 1024³
 /// bytes (`G`, `GiB`).
@@ -20,13 +20,13 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).filter(|&n| n > 0).ok_or_else(|| format!("{text} is out of range"))
 }
 
-/// Parses a number of operations: one of [`OPERATIONS`].
+/// Parses a number of operations: one of [`OPERATION_COUNTS`].
 pub fn parse_operations(text: &str) -> Result<u32, String> {
     match text.parse() {
-        Ok(n) if OPERATIONS.contains(&n) => Ok(n),
+        Ok(n) if OPERATION_COUNTS.contains(&n) => Ok(n),
         _ => Err(format!(
             "there is no interface of {text} operations, only of {} and {}",
-            OPERATIONS[0], OPERATIONS[1]
+            OPERATION_COUNTS[0], OPERATION_COUNTS[1]
         )),
     }
 }

@@ -81,7 +81,7 @@ impl DynServant for DynamicTtcp {
 }
 
 /// Returns the definition of `Ttcp` or `ZeroCopy::Ttcp`, which have different struct types. Of the second
-/// interface, clients call only the operations with structs.
+/// interface, clients call only `sync` and the operations with structs.
 fn ttcp_interface(id: &str, structs: &TypeCode) -> Interface {
     let send = |name, code: &TypeCode| operation(id, name, true, TypeCode::VOID, Some(code));
     let echo = |name, code: &TypeCode| operation(id, name, false, code.clone(), Some(code));

@@ -19,35 +19,35 @@ use crate::reference::{self, Address};
 use crate::report::Report;
 use crate::test_loops;
 
-/// Activates the objects of `--objects` in a POA of their own, and publishes references to the called ones.
+/// Adds the objects of `--objects` in a POA of their own, and publishes references to the called ones.
 pub(super) fn activate(orb: &Orb, args: &ServerArgs, servant: impl Fn() -> Servant) -> anyhow::Result<()> {
-    let objects = args.many.objects;
+    let objects = args.additional.objects;
     if objects == 0 {
         return Ok(());
     }
     let mut called = many_objects::called_objects(objects).into_iter().peekable();
     let mut references = Vec::new();
     let poa = orb.root_poa().child("objects");
-    let poa = match args.many.serving {
-        Serving::Map => poa.create()?,
-        Serving::Ids => poa.user_ids().create()?,
+    let poa = match args.additional.serving {
+        Serving::SystemIds => poa.create()?,
+        Serving::UserIds => poa.user_ids().create()?,
         Serving::Default => {
             let servant = Servant::of::<TtcpRef, _>(DefaultServant::default());
             poa.user_ids().default_servant(servant).without_map().create()?
         }
     };
     for object in 0..objects {
-        let id = match args.many.serving {
-            Serving::Map => poa.activate_object(servant())?,
-            Serving::Ids | Serving::Default => ObjectId::from(object.to_string().into_bytes()),
+        let id = match args.additional.serving {
+            Serving::SystemIds => poa.activate_object(servant())?,
+            Serving::UserIds | Serving::Default => ObjectId::from(object.to_string().into_bytes()),
         };
-        if args.many.serving == Serving::Ids {
+        if args.additional.serving == Serving::UserIds {
             poa.activate_object_with_id(&id, servant())?;
         }
         if called.next_if_eq(&object).is_some() {
-            references.push(match args.many.serving {
+            references.push(match args.additional.serving {
                 Serving::Default => poa.create_reference_with_id::<TtcpRef>(id)?.to_string(),
-                Serving::Map | Serving::Ids => poa.id_to_reference(&id)?.to_string(),
+                Serving::SystemIds | Serving::UserIds => poa.id_to_reference(&id)?.to_string(),
             });
         }
     }

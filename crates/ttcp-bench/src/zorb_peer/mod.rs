@@ -15,7 +15,7 @@ mod wide;
 
 pub use client::client;
 pub use server::{Ttcp, server};
-pub use wide::HAS_THOUSAND;
+pub use wide::HAS_THOUSAND_OPERATIONS;
 
 use std::future::Future;
 

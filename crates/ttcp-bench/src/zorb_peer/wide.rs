@@ -23,15 +23,15 @@ use crate::test_loops;
 use crate::work::Work;
 
 /// Whether this build has the interfaces of a thousand operations.
-pub const HAS_THOUSAND: bool = cfg!(all(feature = "thousand", not(debug_assertions)));
+pub const HAS_THOUSAND_OPERATIONS: bool = cfg!(all(feature = "thousand", not(debug_assertions)));
 
 /// Returns the objects of the test `last` that this build has.
 pub(super) fn objects() -> impl Iterator<Item = Object> {
-    let large = [Object::Thousand, Object::ThousandOneway].into_iter().filter(|_| HAS_THOUSAND);
+    let large = [Object::Thousand, Object::ThousandOneway].into_iter().filter(|_| HAS_THOUSAND_OPERATIONS);
     [Object::Wide, Object::WideOneway, Object::Tally, Object::Lookups].into_iter().chain(large)
 }
 
-/// Returns the servant of one of [`objects`], which counts calls of large interfaces; `None` for others.
+/// Returns the servant of one of [`objects`]; `None` for others. Calls of large interfaces count in `calls`.
 pub(super) fn servant(object: Object, calls: &Arc<CallCounts>, strategy: OperationDemux) -> Option<Servant> {
     let counted = CallCounter(calls.clone());
     Some(match object {

@@ -99,9 +99,9 @@ fn types_derive_more_and_servants_need_less() {
     assert_eq!(message(config.clone().derive("a b")), "`a b` is not a Rust path");
     assert_eq!(
         message(config.clone().derive_for("C", "Eq").default_bodies_of("A").runtime("self::orb")),
-        "`derive_for`: `C` is not the name of a struct, exception, union or enum\n\
+        "`derive_for`: `C` is not the name of a type that can derive traits\n\
          `default_bodies_of`: `A` is not the name of an interface, operation or attribute\n\
-         `runtime`: the path of the crate must start with `::` or `crate`"
+         `runtime`: the path of the crate must not start with `self` or `super`: use `::` or `crate`"
     );
     let hybrid = config.clone().interpretive().adaptive_of("B", 7).uses("all").generate().unwrap().rust;
     let hybrid: String = hybrid.split_whitespace().collect();

@@ -48,7 +48,8 @@ pub(crate) fn repository_id(name: &str) -> String {
     }
 }
 
-/// Returns the interface with which to call an object, and a remark if the user should know about it.
+/// Returns the interface with which to call an object. Also returns a remark if it is not the interface in
+/// the reference.
 pub(crate) async fn find(
     orb: &Orb,
     object: &ObjectRef,

@@ -263,7 +263,7 @@ pub(super) fn addresses_with_profiles(ior: &Ior) -> Vec<(Address, IiopProfile)> 
         .collect()
 }
 
-/// Returns the reference in a URL, unless it has none, such as `corbaloc:rir:` or a file.
+/// Returns the reference in a URL. Fails if the URL has no address, such as `corbaloc:rir:`, or is a file.
 pub(super) fn to_ior(url: &ObjectUrl) -> anyhow::Result<Ior> {
     Ok(match url {
         ObjectUrl::Ior(ior) => ior.clone(),

@@ -123,10 +123,10 @@ fn parse_jacorb(key: &[u8]) -> Option<KeyParts> {
     let server = name(server)?;
     let poa = poas.iter().map(name).collect::<Option<Vec<_>>>()?;
     // Without a POA, only the default server name or a number shows that a user did not choose the key.
-    let is_transient = server == "StandardImplName" || server.bytes().all(|byte| byte.is_ascii_digit());
-    (is_transient || !poa.is_empty()).then(|| KeyParts {
+    let is_default_server = server == "StandardImplName" || server.bytes().all(|byte| byte.is_ascii_digit());
+    (is_default_server || !poa.is_empty()).then(|| KeyParts {
         orb: "JacORB",
-        persistent: (!is_transient).then_some(true),
+        persistent: (!is_default_server).then_some(true),
         poa: Some(poa),
         id: Some(text(&unescape(id))),
     })

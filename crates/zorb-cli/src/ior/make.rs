@@ -37,7 +37,7 @@ pub(crate) struct MakeArgs {
     /// The object key, in hexadecimal digits
     #[arg(long, value_name = "HEX", value_parser = parse_hex)]
     key_hex: Option<KeyBytes>,
-    /// The version of IIOP
+    /// The version of IIOP for --at; URL contains its own version
     #[arg(
         long = "iiop", value_name = "VERSION", default_value = "1.2",
         value_parser = PossibleValuesParser::new(["1.0", "1.1", "1.2"]).map(|text| iiop_version(&text))

@@ -40,7 +40,7 @@ second causes high latencies of all calls that were due in this second, and not 
 
 Latencies are measured of calls that return results or raise user exceptions. Failed calls are only counted, by kind. The latency of
 a oneway call is the time until the connection has accepted it. Ctrl-C ends the run and prints the results so far. The exit code is
-1 if a call failed or no call succeeded.";
+1 if a call failed, or if no call returned results or raised a user exception.";
 
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 

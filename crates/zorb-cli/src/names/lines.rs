@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use anyhow::Context;
 use serde::Serialize;
 
-use super::bounds::StopReason;
+use super::list_limits::StopReason;
 use crate::output::{Node, Output, escaped_json, write_level};
 
 pub(super) struct ListWriter<W: Write> {

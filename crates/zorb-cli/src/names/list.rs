@@ -5,8 +5,8 @@ use zorb::ObjectRef;
 use zorb::cos_naming::{BindingType, Naming};
 use zorb::prelude::*;
 
-use super::bounds::{RemainingBounds, StopReason};
 use super::lines::ListWriter;
+use super::list_limits::{RemainingLimits, StopReason};
 use crate::failure::Verdict;
 use crate::limits::with_program_options;
 use crate::output::{Node, Output, Tone, printable};
@@ -30,7 +30,7 @@ struct ListedBinding {
 pub(super) async fn run(
     names: &Naming,
     long: bool,
-    mut remaining: RemainingBounds,
+    mut remaining: RemainingLimits,
     output: &Output,
 ) -> anyhow::Result<Verdict> {
     let mut lines = ListWriter::new(output);
@@ -54,7 +54,7 @@ async fn print_pages<W: std::io::Write>(
     names: &Naming,
     listing: &mut zorb::cos_naming::Listing,
     long: bool,
-    remaining: &mut RemainingBounds,
+    remaining: &mut RemainingLimits,
     lines: &mut ListWriter<W>,
 ) -> Result<Result<(), SystemException>, StopReason> {
     while !listing.is_done() {
@@ -88,7 +88,7 @@ async fn describe_binding(
     name: String,
     kind: BindingType,
     long: bool,
-    remaining: &RemainingBounds,
+    remaining: &RemainingLimits,
 ) -> Result<ListedBinding, StopReason> {
     let context = kind == BindingType::Ncontext;
     let mut binding = ListedBinding { name, context, type_id: None, url: None, error: None };

@@ -1,10 +1,10 @@
 //! `zorb names`: lists and changes the names of a naming service of any ORB.
 
-mod bounds;
 #[cfg(feature = "etcd")]
 mod etcd;
 mod lines;
 mod list;
+mod list_limits;
 mod serve;
 mod status;
 mod tree;
@@ -20,11 +20,11 @@ use zorb::prelude::*;
 
 pub(crate) use serve::ServeArgs;
 
-use bounds::Bounds;
+use list_limits::ListLimits;
 
 use crate::client::{ClientOptions, block_on};
 use crate::failure::{UsageError, Verdict, with_hint};
-use crate::options::Deferred;
+use crate::options::LazyArgs;
 use crate::output::{Node, Output};
 use crate::target;
 
@@ -64,7 +64,7 @@ enum NamesCommand {
         #[arg(short, long)]
         long: bool,
         #[command(flatten)]
-        bounds: Bounds,
+        limits: ListLimits,
     },
     /// Prints all names below a context
     Tree {
@@ -75,7 +75,7 @@ enum NamesCommand {
         #[arg(long, value_name = "LEVELS", default_value_t = 16)]
         depth: u32,
         #[command(flatten)]
-        bounds: Bounds,
+        limits: ListLimits,
     },
     /// Prints the reference that is bound to a name
     Resolve {
@@ -122,7 +122,7 @@ enum NamesCommand {
     /// Reports whether the names of a naming service of zorb are current, or may be outdated
     Status,
     /// Runs a naming service until Ctrl-C, by default at port 2809 and with its names in a file
-    Serve(Deferred<Box<ServeArgs>>),
+    Serve(LazyArgs<Box<ServeArgs>>),
     /// Recreates a damaged file of names, and keeps a copy of the damaged file
     Repair {
         /// The damaged file
@@ -137,7 +137,7 @@ pub(crate) fn run(args: &NamesArgs, output: &Output) -> anyhow::Result<Verdict> 
         _ => {}
     }
     match &args.command {
-        NamesCommand::Serve(Deferred(args)) => return serve::run(args, output),
+        NamesCommand::Serve(LazyArgs(args)) => return serve::run(args, output),
         NamesCommand::Repair { file } => return serve::repair(file, output),
         _ => {}
     }
@@ -163,13 +163,13 @@ impl NamesArgs {
 async fn run_client(orb: &Orb, args: &NamesArgs, output: &Output) -> anyhow::Result<Verdict> {
     let names = resolve_service(orb, args.service.as_deref()).await?;
     match &args.command {
-        NamesCommand::List { name, long, bounds } => {
+        NamesCommand::List { name, long, limits } => {
             let context = resolve_context(&names, name.as_deref()).await?;
-            return list::run(&context, *long, bounds.start(), output).await;
+            return list::run(&context, *long, limits.begin(), output).await;
         }
-        NamesCommand::Tree { name, depth, bounds } => {
+        NamesCommand::Tree { name, depth, limits } => {
             let context = resolve_context(&names, name.as_deref()).await?;
-            return tree::run(context, *depth, bounds.start(), output).await;
+            return tree::run(context, *depth, limits.begin(), output).await;
         }
         NamesCommand::Resolve { name } => {
             let object: ObjectRef = names.resolve(name).await?;

@@ -10,8 +10,8 @@ use tokio::task::JoinHandle;
 use zorb::cos_naming::{BindingType, Listing, Naming, NamingContextRef};
 use zorb::prelude::*;
 
-use super::bounds::{RemainingBounds, StopReason};
 use super::lines::ListWriter;
+use super::list_limits::{RemainingLimits, StopReason};
 use crate::failure::Verdict;
 use crate::limits::with_program_options;
 use crate::output::{Node, Output, Tone};
@@ -38,7 +38,7 @@ type PrefetchTask = JoinHandle<Result<OpenContext, String>>;
 
 struct TreePrinter<'a, W: Write> {
     depth: u32,
-    remaining: &'a mut RemainingBounds,
+    remaining: &'a mut RemainingLimits,
     lines: &'a mut ListWriter<W>,
     visited: VisitedContexts,
     prefetch_slots: Arc<Semaphore>,
@@ -50,7 +50,7 @@ struct TreePrinter<'a, W: Write> {
 pub(super) async fn run(
     names: Naming,
     depth: u32,
-    mut remaining: RemainingBounds,
+    mut remaining: RemainingLimits,
     output: &Output,
 ) -> anyhow::Result<Verdict> {
     let mut lines = ListWriter::new(output);

@@ -165,7 +165,7 @@ fn activate(
             reference: object.to_string(),
         });
     }
-    // With the repository, objects answer `_interface`. An object of the script may have its key.
+    // With the repository, objects answer `_interface`. A served object may have the repository's key.
     match InterfaceRepository::new().idl(idl).serve(orb) {
         Err(ServeError::Key(_)) => output
             .remark("objects do not answer _interface, because an object has the key InterfaceRepository"),

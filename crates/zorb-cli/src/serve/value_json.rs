@@ -39,7 +39,8 @@ fn value_log_text(value: &Any) -> String {
     }
 }
 
-/// A writer that fails if the text differs from the expected text, of which it contains the rest.
+/// A writer that compares text with the expected text, and fails at a difference. It contains the expected
+/// text that has not been written yet.
 struct CompareWriter<'t>(&'t [u8]);
 
 impl Write for CompareWriter<'_> {

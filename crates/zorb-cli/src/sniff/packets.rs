@@ -59,7 +59,7 @@ pub(super) fn read(
     counts: &mut PacketCounts,
     mut on_segment: impl FnMut(Segment<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let mut reader = match create_reader(INITIAL_BUFFER_BYTES, PromptReader { source, reads: 0 }) {
+    let mut reader = match create_reader(INITIAL_BUFFER_BYTES, EmptySecondRead { source, reads: 0 }) {
         Ok(reader) => reader,
         Err(PcapError::Eof) => bail!("the capture is empty"),
         Err(PcapError::ReadError) => bail!("the capture cannot be read"),
@@ -234,12 +234,12 @@ fn tcp_segment<'a>(
 ///
 /// The capture reader reads twice before it returns the first packets. If the second read waited for data of
 /// a pipe or a growing file, the packets of the first read would be delayed.
-struct PromptReader<R> {
+struct EmptySecondRead<R> {
     source: R,
     reads: u32,
 }
 
-impl<R: Read> Read for PromptReader<R> {
+impl<R: Read> Read for EmptySecondRead<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.reads = self.reads.saturating_add(1);
         if self.reads == 2 { Ok(0) } else { self.source.read(buffer) }
@@ -317,7 +317,7 @@ impl CaptureWriter {
         let mut recorded = RecordedConnection { client, server, next_sequence: [0, 0] };
         self.write_packet(time, &mut recorded, true, Flag::Syn, &[])?;
         self.write_packet(time, &mut recorded, false, Flag::Syn, &[])?;
-        self.write_packet(time, &mut recorded, true, Flag::Push, &[])?;
+        self.write_packet(time, &mut recorded, true, Flag::Ack, &[])?;
         Ok(recorded)
     }
 
@@ -329,7 +329,7 @@ impl CaptureWriter {
         data: &[u8],
     ) -> anyhow::Result<()> {
         for piece in data.chunks(MAX_PAYLOAD_BYTES) {
-            self.write_packet(time, recorded, from_client, Flag::Push, piece)?;
+            self.write_packet(time, recorded, from_client, Flag::Ack, piece)?;
         }
         self.out.flush().context("cannot write the capture")
     }
@@ -373,13 +373,13 @@ impl CaptureWriter {
         builder = match flag {
             Flag::Syn => builder.syn(),
             Flag::Fin => builder.fin(),
-            Flag::Push if payload.is_empty() => builder,
-            Flag::Push => builder.psh(),
+            Flag::Ack if payload.is_empty() => builder,
+            Flag::Ack => builder.psh(),
         };
         let mut packet = Vec::with_capacity(builder.size(payload.len()));
         builder.write(&mut packet, payload).context("cannot create a packet")?;
         let next = &mut recorded.next_sequence[side];
-        *next = next.wrapping_add(payload.len() as u32 + u32::from(flag != Flag::Push));
+        *next = next.wrapping_add(payload.len() as u32 + u32::from(flag != Flag::Ack));
         let len = packet.len() as u32;
         for word in [time.as_secs() as u32, time.subsec_micros(), len, len] {
             self.out.write_all(&word.to_ne_bytes()).context("cannot write the capture")?;
@@ -391,6 +391,6 @@ impl CaptureWriter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flag {
     Syn,
-    Push,
+    Ack,
     Fin,
 }

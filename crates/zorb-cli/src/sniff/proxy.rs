@@ -278,7 +278,7 @@ impl Target {
         };
         ensure!(
             !profile.requires_tls() && profile.port > 0,
-            "the object requires TLS, so a proxy cannot read its messages"
+            "the object requires TLS, which this command does not support"
         );
         Ok(Self { addresses: profile.addresses(), ior: Some(ior) })
     }

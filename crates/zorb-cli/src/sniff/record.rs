@@ -74,7 +74,8 @@ pub(super) struct ContextRecord {
 }
 
 impl MessageRecord {
-    /// Sets the body as JSON if it was decoded. Sets it in hexadecimal if it was not, or if it is not typed.
+    /// Sets the body as JSON if it was decoded. Sets it in hexadecimal if it was not, or if its types are not
+    /// known (`is_typed`).
     pub(super) fn set_body(&mut self, is_typed: bool, decoded: DecodedBody, body: &Decoder<'_>) {
         self.remarks.extend(decoded.remark);
         if !is_typed || decoded.json.is_none() {

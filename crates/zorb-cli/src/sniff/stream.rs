@@ -6,8 +6,8 @@ use giop_codec::{ByteOrder, Version};
 
 /// The default maximum size of a message with its fragments. Of larger ones, only the header is printed.
 pub(super) const DEFAULT_MAX_MESSAGE_BYTES: usize = 16 << 20;
-/// The maximum number of incomplete fragmented messages of one side. Their total size is limited to twice the
-/// maximum size of a message.
+/// The maximum number of incomplete fragmented messages of one side. If a further one exceeds this number, or
+/// their total size then exceeds twice the maximum size of a message, all earlier ones are dropped.
 const MAX_INCOMPLETE_MESSAGES: usize = 64;
 /// How many bytes of a damaged message are kept. They usually contain the header of the request or reply.
 const MAX_START_BYTES: usize = 4096;

@@ -145,7 +145,7 @@ impl Types {
     }
 
     /// Returns the operation of a request, and its decoded arguments. If the interface of the object is not
-    /// known, selects the first operation with this name that fits the arguments.
+    /// known, selects the first operation with this name that fits the arguments, or else the first one.
     pub(super) fn decode_request(
         &mut self,
         key: &[u8],
@@ -184,7 +184,8 @@ impl Types {
         }
     }
 
-    /// Returns the operation of a request without arguments, or `None` if it is unknown or ambiguous.
+    /// Returns the operation of a request whose arguments are incomplete. Returns `None` if it is unknown or
+    /// ambiguous.
     pub(super) fn find_operation(&self, key: &[u8], name: &str) -> Option<KnownOperation> {
         self.known_operation(key, name).or_else(|| match self.operations.get(name)?.as_slice() {
             [(interface, operation)] => {

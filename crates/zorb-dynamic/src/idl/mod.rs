@@ -73,7 +73,7 @@ struct Entry {
 pub enum DefinitionKind {
     /// `module`.
     Module,
-    /// An interface, component, home or similar construct: see [`Interface::kind`].
+    /// An interface, or a construct that becomes an interface, such as a component or home.
     Interface,
     /// An operation of an interface or value type.
     Operation,

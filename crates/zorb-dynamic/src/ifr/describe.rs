@@ -41,7 +41,7 @@ pub enum DefinitionDetails {
     /// An operation of an interface or value type.
     Operation(OperationInfo),
     /// An attribute of an interface or value type. Its lists of exceptions are empty, because only
-    /// [`look_up_interface`](crate::look_up_interface) and [`look_up_value`] return exceptions.
+    /// [`look_up_interface`](crate::look_up_interface) and [`look_up_value`] return exceptions of attributes.
     Attribute(AttributeInfo),
     /// `const`.
     Constant(Dynamic),
@@ -90,7 +90,7 @@ pub async fn look_up(
 pub async fn describe_definition(definition: &impl Reference) -> Result<DescribedDefinition, FetchError> {
     let request = Request::of(definition, &*repository_interface("Contained")?, "describe")?;
     let [kind, value] = members(request.invoke().await?.result.to_dynamic()?.value);
-    described(&kind, value)
+    decode_description(&kind, value)
 }
 
 /// Returns the descriptions of up to `max_count` definitions in `scope`, in the repository's order. `scope`
@@ -114,7 +114,7 @@ pub async fn describe_contents(
     request.set("limit_type", all.map_err(SystemException::from)?)?;
     let described = |one| {
         let [_, kind, value] = members(one);
-        described(&kind, value)
+        decode_description(&kind, value)
     };
     let answer = request.invoke().await?.result.to_dynamic()?;
     list(answer.value).into_iter().take(max_count as usize).map(described).collect()
@@ -174,8 +174,8 @@ fn texts(value: Value) -> Vec<Box<str>> {
     list(value).into_iter().map(as_text).collect()
 }
 
-/// Decodes a definition's description: its `DefinitionKind`, and an `any` with the description.
-fn described(kind: &Value, value: Value) -> Result<DescribedDefinition, FetchError> {
+/// Decodes a definition's description. It is given as a `DefinitionKind` and an `any` with the description.
+fn decode_description(kind: &Value, value: Value) -> Result<DescribedDefinition, FetchError> {
     let kind = match kind {
         Value::Enum(number) => Kind::ALL.iter().copied().find(|kind| *kind as u32 == *number),
         _ => None,

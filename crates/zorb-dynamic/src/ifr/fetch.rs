@@ -19,7 +19,7 @@ pub enum FetchError {
     /// The call to the object or its repository failed. A server without a repository raises INTF_REPOS.
     #[error(transparent)]
     Call(#[from] DynamicException),
-    /// The call cannot be made.
+    /// The call cannot be made, or its result has another type.
     #[error(transparent)]
     System(#[from] SystemException),
     /// The repository has no definition with this repository id.
@@ -136,8 +136,9 @@ pub(super) fn as_code(value: Value) -> TypeCode {
     }
 }
 
-fn is_enum_zero(value: &Value) -> bool {
-    *value == Value::Enum(0)
+/// Returns whether a mode is `OP_NORMAL` or `ATTR_NORMAL`, so neither oneway nor readonly.
+fn is_normal_mode(mode: &Value) -> bool {
+    *mode == Value::Enum(0)
 }
 
 /// Returns the types of the exceptions in a sequence of `ExceptionDescription`.
@@ -159,7 +160,7 @@ pub(super) fn operation(value: Value) -> OperationInfo {
     OperationInfo {
         id: as_text(id),
         name: as_text(name),
-        oneway: !is_enum_zero(&mode),
+        oneway: !is_normal_mode(&mode),
         result: as_code(result),
         params: list(params).into_iter().map(param).collect(),
         raises: exceptions(raises),
@@ -172,7 +173,7 @@ pub(super) fn attribute(value: Value, extended: bool) -> AttributeInfo {
     AttributeInfo {
         id: as_text(id),
         name: as_text(name),
-        readonly: !is_enum_zero(&mode),
+        readonly: !is_normal_mode(&mode),
         code: as_code(code),
         get_raises: if extended { exceptions(get) } else { Vec::new() },
         set_raises: if extended { exceptions(set) } else { Vec::new() },

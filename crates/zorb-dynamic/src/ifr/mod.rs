@@ -161,14 +161,14 @@ impl InterfaceRepository {
             ))
         };
         let own = servant(Kind::Repository)?;
-        let all = orb.root_poa().child(POA_NAME).create()?;
+        let parent_poa = orb.root_poa().child(POA_NAME).create()?;
         for kind in Kind::ALL.iter().copied() {
-            let poa = all.child(kind.interface()).user_ids().persistent();
+            let poa = parent_poa.child(kind.interface()).user_ids().persistent();
             poa.default_servant(servant(kind)?).without_map().create()?;
         }
         let served = orb.activation().named(OBJECT_KEY).activate_erased(own).inspect_err(|_| {
             // The POAs are destroyed even if the future is dropped.
-            let _ = all.destroy(false);
+            let _ = parent_poa.destroy(false);
         })?;
         orb.set_interface_source(Arc::new(Objects { store }));
         Ok(served)

@@ -187,7 +187,7 @@ impl<'s> Object<'s> {
             .find(POA_NAME)
             .and_then(|poa| poa.find(interface)?.create_reference_with_id::<ObjectRef>(id.as_str()))
             .map_err(|_| {
-                let text = "the interface repository is no longer served, or the type has no object key";
+                let text = "the interface repository is no longer served, or the object key is too long";
                 super::exception(SystemExceptionKind::ObjectNotExist, text)
             })?;
         let type_id = format!("IDL:omg.org/CORBA/{interface}:1.0");

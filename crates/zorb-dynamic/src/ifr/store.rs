@@ -277,7 +277,7 @@ impl Store {
         }
     }
 
-    /// Returns the scope that a repository id names. Adds scopes that do not exist as modules.
+    /// Returns the scope that a repository id names. Creates each missing scope, as a module.
     fn scope_of(&mut self, id: &str) -> Option<usize> {
         let (path, _) = id.strip_prefix("IDL:")?.rsplit_once(':')?;
         let (scope, _) = path.rsplit_once('/')?;

@@ -45,7 +45,7 @@ const PREFIX_BYTES: usize = 8;
 /// The size in bytes of the fields between the checksum and the effects of a frame.
 const FRAME_HEAD_BYTES: usize = 1 + 5 * 8;
 
-/// A frame ends after the effect with which its effects reach this number of bytes.
+/// When the effects of a frame have at least this number of bytes, the frame ends.
 const FRAME_EFFECT_BYTES: usize = 1024 * 1024;
 
 /// The number of bytes by which a journal may exceed twice its initial length before it is rewritten.

@@ -9,7 +9,7 @@ use super::super::record::checksum;
 use super::super::{ContextId, Target};
 use super::Failure;
 
-/// The format, as stored in [`META`]. It must be increased whenever this code cannot read the new tables.
+/// The format, as stored in [`META`]. Increase it if the previous code cannot read the new tables.
 pub(super) const FORMAT: u64 = 2;
 
 /// The previous format, which has no [`Version`]. The first change converts a file to [`FORMAT`].

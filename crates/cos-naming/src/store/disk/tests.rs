@@ -71,7 +71,7 @@ async fn create_filled_store(path: &Path) -> DiskStore {
     store
 }
 
-/// The number of contexts that [`create_filled_store`] creates, including a destroyed one.
+/// The number of contexts after [`create_filled_store`], including the root context and a destroyed one.
 const CONTEXTS: u64 = 5;
 
 #[tokio::test]

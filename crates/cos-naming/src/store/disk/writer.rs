@@ -17,7 +17,7 @@ use super::{Failure, Opened, Shared, catch_panic};
 /// The maximum number of changes in one transaction. It limits how long the first of these changes waits.
 const MAX_BATCH_CHANGES: usize = 10_000;
 
-/// The maximum number of bytes of names and references in one transaction, unless it is a single change.
+/// If the names and references of a transaction have at least this number of bytes, no change is added to it.
 const MAX_BATCH_BYTES: usize = 64 * 1024 * 1024;
 
 /// The writer waits for further changes for the duration of the last transaction, divided by this number.

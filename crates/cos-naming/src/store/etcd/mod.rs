@@ -97,7 +97,7 @@ pub enum ConnectError {
     },
 }
 
-/// The format of the data in etcd. It must be changed whenever this code cannot read the new data.
+/// The format of the data in etcd. Replace it if the previous code cannot read the new data.
 const FORMAT: &str = "1";
 
 impl EtcdConfig {

@@ -26,7 +26,7 @@ impl Rest {
         }
     }
 
-    /// Returns the class of this part with more digits after it, which are not all zero if `are_nonzero`.
+    /// Returns the class of this part if more digits follow it. `are_nonzero`: not all of them are zero.
     fn with_more_digits(self, are_nonzero: bool) -> Rest {
         match self {
             Rest::Nothing if are_nonzero => Rest::BelowHalf,
@@ -63,9 +63,9 @@ pub(super) fn without_last_bits(n: u128, bits: u32) -> (u128, Rest) {
     divided(n, 1_u128.checked_shl(bits))
 }
 
-/// Returns the quotient and the class of the remainder. `None` stands for a divisor that exceeds a `u128`,
-/// which is always more than twice `n`: such a power of 10 is at least 10^39, and `n` has less than 127 bits
-/// if the divisor is a power of 2.
+/// Returns the quotient and the class of the remainder. A divisor of `None` stands for a power of 10 or 2
+/// that exceeds a `u128`. It is always more than twice `n`: the power of 10 is at least 10^39, and with a
+/// power of 2, `n` has less than 127 bits.
 fn divided(n: u128, divisor: Option<u128>) -> (u128, Rest) {
     match divisor {
         Some(divisor) => (n / divisor, Rest::of_fraction(n % divisor, divisor)),

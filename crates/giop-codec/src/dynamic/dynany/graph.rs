@@ -1,4 +1,5 @@
-//! Replacement and extraction of parts of a [`ValueGraph`], and removal of its unreachable nodes.
+//! Extraction of the part of a [`ValueGraph`] that a value needs, appending of nodes, and removal of
+//! unreachable nodes.
 
 use super::super::{DynError, DynErrorKind, Items, Value, ValueGraph};
 

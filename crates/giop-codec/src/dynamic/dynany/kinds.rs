@@ -157,7 +157,7 @@ impl DynStruct {
         members(self, &self.names()?)
     }
 
-    /// Sets all members. The given names may be empty.
+    /// Sets all members. Each given name must be that of the member, or empty.
     ///
     /// # Errors
     /// [`NoSuchMember`](DynErrorKind::NoSuchMember), [`TypeMismatch`](DynErrorKind::TypeMismatch),

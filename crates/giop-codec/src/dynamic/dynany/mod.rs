@@ -22,9 +22,10 @@ use crate::typecode::{TcKind, TypeCode};
 /// component changes the whole value. Clones refer to the same value, and [`copy`](Self::copy) to a new one.
 ///
 /// Each value and component has a current position among its own components. The position is initially 0, or
-/// -1 if there are no components. A component is removed from its value when another member of a union is
-/// selected, or when a sequence is shortened. All methods of a removed component return
-/// [`InvalidValue`](DynErrorKind::InvalidValue). The standard's operation `destroy` is `drop`.
+/// -1 if there are no components. The `DynAny` of a component refers to the component's place in the value.
+/// While nothing is at that place, its methods return [`InvalidValue`](DynErrorKind::InvalidValue). This is
+/// so after a sequence was shortened, or while no member of a union is selected. The standard's operation
+/// `destroy` is `drop`.
 ///
 /// [`Dynamic`] and its paths are simpler to use. This type helps to port programs from other languages.
 ///

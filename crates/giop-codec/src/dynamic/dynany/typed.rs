@@ -35,7 +35,7 @@ macro_rules! basic_accessors {
                 ///
                 /// # Errors
                 /// [`TypeMismatch`](super::DynErrorKind::TypeMismatch);
-                /// [`InvalidValue`](super::DynErrorKind::InvalidValue) at -1;
+                /// [`InvalidValue`](super::DynErrorKind::InvalidValue) if the position is -1;
                 /// [`Bounds`](super::DynErrorKind::Bounds).
                 pub fn $insert(&self, $value: $rust) -> Result<(), DynError> {
                     self.target()?.set($in)
@@ -97,7 +97,7 @@ macro_rules! sequence_accessors {
                 ///
                 /// # Errors
                 /// [`TypeMismatch`](super::DynErrorKind::TypeMismatch);
-                /// [`InvalidValue`](super::DynErrorKind::InvalidValue) at -1;
+                /// [`InvalidValue`](super::DynErrorKind::InvalidValue) if the position is -1;
                 /// [`Bounds`](super::DynErrorKind::Bounds).
                 pub fn $insert(&self, items: impl Into<$rust>) -> Result<(), DynError> {
                     let target = self.list()?;

@@ -231,7 +231,7 @@ pub(super) fn from_json(json: &Json) -> Result<TypeCode, String> {
 struct Reader {
     builder: Builder,
     named: HashMap<String, Index>,
-    /// The types that are being read, each with whether recursion through it can end.
+    /// The types that are being read, each with whether a type may contain itself through it.
     open: Vec<(Index, bool)>,
 }
 
@@ -305,8 +305,8 @@ impl Reader {
             .ok_or_else(|| format!("`$ref` names the type `{id}`, which must be defined before it"))?;
         let enclosing = self.open.iter().position(|(open, _)| *open == index);
         match enclosing {
-            Some(first) if !self.open.iter().skip(first).any(|(_, ends)| *ends) => {
-                Err(format!("the type `{id}` contains itself, so its values would be infinite"))
+            Some(first) if !self.open.iter().skip(first).any(|(_, allows_recursion)| *allows_recursion) => {
+                Err(format!("the type `{id}` contains itself only through aliases, sequences or arrays"))
             }
             _ => Ok(index),
         }

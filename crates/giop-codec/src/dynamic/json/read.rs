@@ -18,7 +18,7 @@ use crate::ior::Ior;
 use crate::typecode::{Body, Index, NamedType, Node, Nodes, TcKind, TypeCode};
 use crate::value::ValueTypes;
 
-/// A `serde` seed that reads a value of a given type from any format.
+/// A `serde` seed that reads a value of a given type from any self-describing format.
 ///
 /// ```
 /// use giop_codec::dynamic::OfType;

@@ -140,7 +140,7 @@ impl TypedPart<'_> {
         map.end()
     }
 
-    fn node<S: Serializer>(&self, to: S, node: u32, place: &TypeCode) -> Result<S::Ok, S::Error> {
+    fn node<S: Serializer>(&self, to: S, node: u32, declared: &TypeCode) -> Result<S::Ok, S::Error> {
         let nodes = &self.graph.graph.nodes;
         let no_node = || self.graph.fail(DynErrorKind::Bounds { index: node as usize, len: nodes.len() });
         let found = nodes.get(node as usize).ok_or_else(no_node)?;
@@ -154,7 +154,7 @@ impl TypedPart<'_> {
         let members = value_members(&found.code).map_err(|error| self.graph.fail(error))?;
         let mut map = to.serialize_map(Some(2 + members.len()))?;
         map.serialize_entry(key::ID, &node)?;
-        if found.code.equal(place) {
+        if found.code.equal(declared) {
             let code = found.code.unaliased();
             let id = code.id().unwrap_or_default();
             self.graph.charge_name(id.len())?;
@@ -271,8 +271,8 @@ impl Serialize for TypedPart<'_> {
                 self.items(to, *element, items)
             }
             (_, Value::Node(Some(node))) => {
-                let place = TypeCode { nodes: self.nodes.clone(), root };
-                self.node(to, *node, &place)
+                let declared = TypeCode { nodes: self.nodes.clone(), root };
+                self.node(to, *node, &declared)
             }
             (_, Value::Principal(bytes)) => to.serialize_str(&STANDARD.encode(bytes)),
             _ => Err(S::Error::custom("the value does not match its type")),

@@ -46,8 +46,9 @@ impl Program {
     }
 
     /// Returns the distance in bytes between elements in the result of [`decode_flat`](Program::decode_flat),
-    /// or `None` if the type has no flat layout. Types of fixed layout, and sequences of them, have one,
-    /// except those with over 256 fields, or with an array of over 64 fields that are not contiguous numbers.
+    /// or `None` if the type has no flat layout. Types of fixed layout, and sequences of them, have one
+    /// unless they are too large. For example, a type with over 256 fields has none, and neither has one with
+    /// an array of over 64 fields that are not contiguous numbers.
     pub fn flat_stride(&self) -> Option<usize> {
         self.flat_plan().ok().map(|(plan, _)| plan.stride)
     }

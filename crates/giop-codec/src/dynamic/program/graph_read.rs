@@ -12,7 +12,7 @@ use crate::ior::Ior;
 use crate::program::Index;
 use crate::typecode::{Nodes, TcKind};
 use crate::value::{
-    Class, Classes, MemberKind, NextValue, ValueHeader, custom, formal_id, member_kind, untyped,
+    Class, Classes, MemberKind, NextValue, ValueHeader, custom, declared_id, member_kind, untyped,
 };
 use crate::walk::{CopiedValues, VALUE_CHARGE_BYTES, check_fits, read_length, skip_known_state};
 use crate::{DecodeError, DecodeErrorKind};
@@ -20,6 +20,7 @@ use crate::{DecodeError, DecodeErrorKind};
 #[derive(Default)]
 pub(super) struct GraphState {
     frames: Vec<Frame>,
+    /// The number of the node of each value, as its `new_position`, by the position of the value.
     nodes_by_position: CopiedValues,
     classes: Classes,
 }
@@ -44,9 +45,9 @@ struct Elements {
 
 impl Reader {
     /// Reads a part of a value type, value box or abstract interface, with everything to which it refers.
-    pub(super) fn read_graph(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> ReadResult {
+    pub(super) fn read_graph(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, declared: Index) -> ReadResult {
         let first_frame = self.graph_state().frames.len();
-        let value = self.read_part(d, nodes, place)?;
+        let value = self.read_part(d, nodes, declared)?;
         if self.graph_state().frames.len() > first_frame {
             d.descend()?;
             let result = self.read_states(d, first_frame);
@@ -61,20 +62,20 @@ impl Reader {
     }
 
     /// Reads null, an indirection, a reference, or a header. After a header, adds a frame for the state.
-    fn read_part(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> ReadResult {
-        if nodes.at(place).kind() == TcKind::AbstractInterface && d.read_bool()? {
+    fn read_part(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, declared: Index) -> ReadResult {
+        if nodes.at(declared).kind() == TcKind::AbstractInterface && d.read_bool()? {
             return Ok(Value::Object(read_boxed(d, Ior::decode)?));
         }
         match untyped::next_value(d)? {
             NextValue::Null => Ok(Value::Node(None)),
             NextValue::Indirection(target) => match self.graph_state().nodes_by_position.get(target) {
-                Some(known) if known.is_a(formal_id(nodes, place)) => {
+                Some(known) if known.is_a(declared_id(nodes, declared)) => {
                     Ok(Value::Node(known.new_position.try_into().ok()))
                 }
                 Some(_) => Err(DecodeError::new(DecodeErrorKind::Malformed, d.position() - 8).into()),
-                None => self.read_earlier_value(d, nodes, place, target),
+                None => self.read_earlier_value(d, nodes, declared, target),
             },
-            NextValue::New(value, ids) => self.read_value(d, (nodes, place), value, &ids, None),
+            NextValue::New(value, ids) => self.read_value(d, (nodes, declared), value, &ids, None),
         }
     }
 
@@ -84,7 +85,7 @@ impl Reader {
         &mut self,
         d: &mut Decoder<'_>,
         nodes: &Nodes,
-        place: Index,
+        declared: Index,
         target: usize,
     ) -> ReadResult {
         let (mut fault, mut read) = (None, Value::Void);
@@ -95,7 +96,7 @@ impl Reader {
             };
             let first_frame = self.graph_state().frames.len();
             let value = self
-                .read_value(d, (nodes, place), value, &ids, implied_id)
+                .read_value(d, (nodes, declared), value, &ids, implied_id)
                 .and_then(|value| self.read_states(d, first_frame).map(|()| value));
             read = store_error(&mut fault, start, value)?;
             Ok(())
@@ -107,7 +108,7 @@ impl Reader {
     fn read_value(
         &mut self,
         d: &mut Decoder<'_>,
-        (nodes, place): (&Nodes, Index),
+        (nodes, declared): (&Nodes, Index),
         value: ValueHeader,
         ids: &[&str],
         implied_id: Option<&Arc<str>>,
@@ -118,10 +119,11 @@ impl Reader {
         if let Some(known) = graph_state.nodes_by_position.get(value.at) {
             // The value was already read because an indirection referred to it.
             let node = known.new_position.try_into().ok();
-            skip_known_state(d, (nodes, place), value, ids, implied_id, 0)?;
+            skip_known_state(d, (nodes, declared), value, ids, implied_id, 0)?;
             return Ok(Value::Node(node));
         }
-        let chosen = graph_state.classes.choose(d, (nodes, place), value, ids, implied_id.map(|id| &**id))?;
+        let chosen =
+            graph_state.classes.choose(d, (nodes, declared), value, ids, implied_id.map(|id| &**id))?;
         let class = chosen.class;
         d.charge(VALUE_CHARGE_BYTES)?;
         // If the header has no id, later indirections to the value need the id of its class.

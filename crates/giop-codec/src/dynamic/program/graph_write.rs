@@ -12,12 +12,13 @@ use crate::dynamic::check::CUSTOM_STATE_UNKNOWN;
 use crate::dynamic::{DynError, DynErrorKind, Items, Step, Value, ValueNode};
 use crate::program::Index;
 use crate::typecode::{Nodes, TcKind, TypeCode};
-use crate::value::{Class, Classes, MemberKind, concrete_id, formal_id, member_kind, untyped, write};
+use crate::value::{Class, Classes, MemberKind, concrete_id, declared_id, member_kind, untyped, write};
 use crate::walk::CopiedValues;
 
 #[derive(Default)]
 pub(super) struct GraphState<'v> {
     frames: Vec<Frame<'v>>,
+    /// The position of each value in the output, as its `new_position`, by the number of its node.
     written: CopiedValues,
     classes: Classes,
     /// The types of nodes by their repository ids. If several types have the same id, the first one.
@@ -34,7 +35,7 @@ struct Frame<'v> {
     /// type, the elements, and the index of the next one.
     elements: Option<(Index, &'v [Value], usize)>,
     chunked: bool,
-    ended_bases: usize,
+    ended_base_count: usize,
 }
 
 impl<'v> Writer<'v> {
@@ -43,11 +44,11 @@ impl<'v> Writer<'v> {
         &mut self,
         e: &mut Encoder,
         nodes: &Nodes,
-        place: Index,
+        declared: Index,
         value: &Value,
     ) -> WriteResult {
         let first_frame = self.graph_state().frames.len();
-        self.write_part(e, nodes, place, value)?;
+        self.write_part(e, nodes, declared, value)?;
         if self.graph_state().frames.len() == first_frame {
             return Ok(());
         }
@@ -59,15 +60,15 @@ impl<'v> Writer<'v> {
     }
 
     /// Writes null, an indirection, a reference, or a header. After a header, adds a frame for the state.
-    fn write_part(&mut self, e: &mut Encoder, nodes: &Nodes, place: Index, value: &Value) -> WriteResult {
-        let is_abstract = nodes.at(place).kind() == TcKind::AbstractInterface;
+    fn write_part(&mut self, e: &mut Encoder, nodes: &Nodes, declared: Index, value: &Value) -> WriteResult {
+        let is_abstract = nodes.at(declared).kind() == TcKind::AbstractInterface;
         let node = match value {
             Value::Object(reference) if is_abstract => {
                 e.put_bool(true);
                 return Ok(reference.encode(e)?);
             }
             Value::Node(node) => *node,
-            _ => return Err(mismatch(nodes, place, value)),
+            _ => return Err(mismatch(nodes, declared, value)),
         };
         if is_abstract {
             e.put_bool(false);
@@ -77,17 +78,17 @@ impl<'v> Writer<'v> {
             return Ok(());
         };
         if let Some(known) = self.graph_state().written.get(node as usize) {
-            if !known.is_a(formal_id(nodes, place)) {
-                return Err(mismatch(nodes, place, value));
+            if !known.is_a(declared_id(nodes, declared)) {
+                return Err(mismatch(nodes, declared, value));
             }
             return Ok(write::put_indirection(e, known.new_position)?);
         }
         let graph = self.graph;
         let out_of_bounds = || DynErrorKind::Bounds { index: node as usize, len: graph.nodes.len() };
         let found = graph.nodes.get(node as usize).ok_or_else(out_of_bounds)?;
-        let (class, exact) = self.class_of(found, nodes, place)?;
-        if !class.is_a(formal_id(nodes, place)) {
-            return Err(mismatch(nodes, place, value));
+        let (class, exact) = self.class_of(found, nodes, declared)?;
+        if !class.is_a(declared_id(nodes, declared)) {
+            return Err(mismatch(nodes, declared, value));
         }
         if class.is_custom {
             return Err(
@@ -112,14 +113,19 @@ impl<'v> Writer<'v> {
             next_member: 0,
             elements: None,
             chunked,
-            ended_bases: 0,
+            ended_base_count: 0,
         });
         Ok(())
     }
 
-    /// Returns the class that the receiver will determine for a node where the type `place` is expected, and
+    /// Returns the class that the receiver will determine for a node of the declared type `declared`, and
     /// whether the node is of exactly that type.
-    fn class_of(&mut self, node: &ValueNode, nodes: &Nodes, place: Index) -> WriteResult<(Arc<Class>, bool)> {
+    fn class_of(
+        &mut self,
+        node: &ValueNode,
+        nodes: &Nodes,
+        declared: Index,
+    ) -> WriteResult<(Arc<Class>, bool)> {
         let TypeCode { nodes: of, root } = node.code.unaliased();
         let not_value_type =
             DynErrorKind::Inconsistent("the type of a node of the graph is not a value type");
@@ -130,11 +136,11 @@ impl<'v> Writer<'v> {
         }
         let GraphState { classes, types, .. } = graph_state;
         let known = |id: &str| types.get(id).cloned();
-        let exact = formal_id(nodes, place) == Some(id);
+        let exact = declared_id(nodes, declared) == Some(id);
         let found = if exact { None } else { classes.type_with_id(&known, nodes, id) };
         let class = match &found {
             Some(found) => classes.class(&known, &found.nodes, found.root),
-            None => classes.class(&known, nodes, place),
+            None => classes.class(&known, nodes, declared),
         };
         Ok((class.map_err(no_class)?, exact))
     }
@@ -159,7 +165,7 @@ impl<'v> Writer<'v> {
                 continue;
             }
             let member = frame.next_member;
-            untyped::end_complete_bases(e, &class, frame.chunked, member, &mut frame.ended_bases)?;
+            untyped::end_complete_bases(e, &class, frame.chunked, member, &mut frame.ended_base_count)?;
             let (Some(kind), Some(value)) = (class.members.get(member), frame.members.get(member)) else {
                 let chunked = frame.chunked;
                 frames.pop();

@@ -21,9 +21,9 @@ pub use crate::walk::Program;
 use crate::walk::skip_value;
 
 impl Program {
-    /// Skips a value and returns what kinds of parts it contains. Checks counts, lengths and discriminators,
-    /// but not text, ordinals or the content of type codes. Allocates memory only for value types, and for
-    /// type codes that are not cached.
+    /// Skips a value and returns what kinds of parts it contains. Checks counts, lengths and discriminators.
+    /// Checks text, ordinals and the content of type codes only if the type contains value types. Allocates
+    /// memory only for value types, and for type codes that are not cached.
     ///
     /// # Errors
     /// [`Decode`](crate::dynamic::DynErrorKind::Decode), with the path to the fault.

@@ -249,8 +249,9 @@ impl Reader {
         Ok(values)
     }
 
-    /// Reads arrays of 8-byte numbers in a message that was joined from GIOP 1.1 fragments. They are read as
-    /// one run, because the sender does not align them again after a fragment boundary.
+    /// Reads numbers that are aligned to 8, or arrays of them, in a message that was joined from GIOP 1.1
+    /// fragments. They are read as one run, because the sender does not align them again after a fragment
+    /// boundary.
     #[cold]
     fn read_joined_numbers(
         &mut self,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::write::elements;
+use super::write::element_index;
 use super::{code_of, root};
 use crate::cdr::{Decoder, FixedLayout, FixedReader};
 use crate::program::{Index, LabelEncoding, Steps};
@@ -180,7 +180,7 @@ impl<'d> ReflectReader<'_, 'd> {
 
     #[inline(never)]
     pub(super) fn enter_elements(&mut self) {
-        self.index = elements(self.nodes, self.index);
+        self.index = element_index(self.nodes, self.index);
     }
 
     #[inline(never)]

@@ -122,11 +122,11 @@ impl ReflectWriter<'_> {
 
     #[inline(never)]
     pub(super) fn enter_elements(&mut self) {
-        self.index = elements(self.nodes, self.index);
+        self.index = element_index(self.nodes, self.index);
     }
 }
 
-pub(super) fn elements(nodes: &Nodes, index: Index) -> Index {
+pub(super) fn element_index(nodes: &Nodes, index: Index) -> Index {
     match nodes.at(index) {
         Node::Sequence { element, .. } | Node::Array { element, .. } => nodes.unaliased(*element),
         _ => index,

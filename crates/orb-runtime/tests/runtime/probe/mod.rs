@@ -155,7 +155,7 @@ impl v1::Skeleton for Skeleton {
     fn operations(&self) -> v1::Operations {
         v1::Operations { names: TABLE.names(), counts: &[7] }
     }
-    fn local(self: Arc<Self>, out: &mut dyn Any) {
+    fn downcast_into(self: Arc<Self>, out: &mut dyn Any) {
         if let Some(out) = out.downcast_mut::<Option<Arc<dyn ProbeLocal>>>() {
             *out = Some(self);
         }

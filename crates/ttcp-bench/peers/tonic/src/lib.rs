@@ -17,8 +17,8 @@ pub const MAX_FRAME_BYTES: u32 = 1 << 20;
 /// Maximum size of a message.
 pub const MAX_MESSAGE_BYTES: usize = (1 << 30) + (1 << 20);
 
-// Numbers have a fixed width where protobuf has one, because it is decoded faster than a variable width.
-// Protobuf has no 16-bit integers.
+// Numbers have a fixed width, which is decoded faster than a variable width, except the small ones in the
+// struct. Protobuf has no 16-bit integers.
 
 #[derive(Clone, PartialEq, Message)]
 pub struct BinStruct {

@@ -14,8 +14,8 @@ use super::plan::{ClientOutput, Experiment, Figures, Plan, Step, line_figure};
 use super::store::Cell;
 use crate::harness::CommonArgs;
 use crate::harness::{BuiltInPeer, Peer};
-use crate::work::{CALLS_PER_ITERATION, OPERATIONS, parse_operations};
-use crate::zorb_peer::HAS_THOUSAND;
+use crate::work::{CALLS_PER_ITERATION, OPERATION_COUNTS, parse_operations};
+use crate::zorb_peer::HAS_THOUSAND_OPERATIONS;
 
 const NAME: &str = "demultiplexing";
 
@@ -131,7 +131,8 @@ impl DemultiplexingArgs {
 
 pub(crate) fn plan(args: &DemultiplexingArgs, contenders: &[Contender]) -> Plan {
     let quick = args.common.quick;
-    let operations = args.operations.as_deref().unwrap_or(if quick { &OPERATIONS[..1] } else { &OPERATIONS });
+    let operations =
+        args.operations.as_deref().unwrap_or(if quick { &OPERATION_COUNTS[..1] } else { &OPERATION_COUNTS });
     let iterations =
         args.iterations.as_deref().unwrap_or(if quick { &ITERATIONS_QUICK } else { &ITERATIONS });
     let is_extra_peer = |name: &str| args.common.extra_peers.iter().any(|peer| peer.name == name);
@@ -157,12 +158,12 @@ pub(crate) fn plan(args: &DemultiplexingArgs, contenders: &[Contender]) -> Plan 
             }
         }
     }
-    // Counts of instructions hardly differ between rounds, so they are `checks`, which are made only once.
+    // Counts of instructions hardly differ between rounds, so they are made only once.
     Plan {
         experiment: &EXPERIMENT,
         links: Vec::new(),
         rounds: 5,
-        checks: functions::steps(&peers, operations, quick),
+        initial_steps: functions::steps(&peers, operations, quick),
         steps,
     }
 }
@@ -199,7 +200,7 @@ fn peers(strategies: &[Strategy], contenders: &[&Contender]) -> Vec<StrategyPeer
 
 impl StrategyPeer {
     fn has_interface(&self, operations: u32) -> bool {
-        operations <= 100 || HAS_THOUSAND || self.strategy.is_none()
+        operations <= 100 || HAS_THOUSAND_OPERATIONS || self.strategy.is_none()
     }
 
     fn step(&self, cell: Cell, operations: u32, oneway: bool, iterations: u32) -> Step {
@@ -267,7 +268,7 @@ mod tests {
             peer: format!("{name}=server::client").parse().unwrap(),
             struct_element: crate::work::Element::Struct,
             is_for_structs_only: false,
-            sends_memory: false,
+            sends_struct32: false,
         };
         let all = ["raw", "zorb", "omniorb", "mine"].map(contender);
         let all: Vec<&Contender> = all.iter().collect();

@@ -58,7 +58,7 @@ pub struct LadderArgs {
     /// Steps, or raw: a copy of the bytes (default: all)
     #[arg(long, value_enum, value_delimiter = ',', value_name = "STEPS")]
     pub steps: Option<Vec<ladder::Step>>,
-    /// Bytes that each measurement marshals, repeatedly if that is too fast (default: 64M)
+    /// Bytes that each measurement marshals, again and again until 20 ms have passed (default: 64M)
     #[arg(long, value_parser = parse_bytes, value_name = "BYTES")]
     pub total: Option<u64>,
 }
@@ -115,7 +115,7 @@ pub(crate) fn plan(args: &LadderArgs, contenders: &[Contender]) -> Plan {
             }
         }
     }
-    Plan { experiment: &EXPERIMENT, links: Vec::new(), rounds: 7, checks: Vec::new(), steps }
+    Plan { experiment: &EXPERIMENT, links: Vec::new(), rounds: 7, initial_steps: Vec::new(), steps }
 }
 
 fn cell(element: &str, side: &str, order: &str) -> Cell {

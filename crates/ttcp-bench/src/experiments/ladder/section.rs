@@ -66,10 +66,10 @@ impl<'d> LadderSamples<'d> {
     }
 
     fn figure(&self, step: Step, kind: Kind, side: Side, order: Order, name: &str) -> Option<f64> {
-        self.of_peer(step.title(), kind, side, order, name)
+        self.figure_of_peer(step.title(), kind, side, order, name)
     }
 
-    fn of_peer(&self, peer: &str, kind: Kind, side: Side, order: Order, name: &str) -> Option<f64> {
+    fn figure_of_peer(&self, peer: &str, kind: Kind, side: Side, order: Order, name: &str) -> Option<f64> {
         let cell = cell(&word(&kind), &word(&side), &word(&order));
         median(&self.data.figures(NAME, peer, &cell, name))
     }
@@ -106,8 +106,10 @@ impl<'d> LadderSamples<'d> {
         let mut columns = vec![Column::words("step")];
         columns.extend(self.kinds.iter().map(|kind| Column::figures(format!("{}, Mbit/s", kind.name()))));
         let row = |peer: &str| {
-            let figures =
-                self.kinds.iter().map(|kind| format_figure(self.of_peer(peer, *kind, side, order, "mbit_s")));
+            let figures = self
+                .kinds
+                .iter()
+                .map(|kind| format_figure(self.figure_of_peer(peer, *kind, side, order, "mbit_s")));
             std::iter::once(peer.to_owned()).chain(figures).collect()
         };
         let peers = self.steps.iter().map(|step| step.title()).chain(self.others.iter().copied());
@@ -119,12 +121,12 @@ impl<'d> LadderSamples<'d> {
     }
 
     fn factors(&self, section: &mut Section) {
-        let steps_to_measure: Vec<Step> =
+        let measured_steps: Vec<Step> =
             Step::ALL.into_iter().skip(1).filter(|step| self.steps.contains(step)).collect();
         let published = PublishedTable::of("iiop98.speedup");
         let mut columns = vec![Column::words("type"), Column::words("side"), Column::words("byte order")];
         columns.push(Column::published("after step 2 and at the end"));
-        columns.extend(steps_to_measure.iter().map(|step| Column::figures(step.title())));
+        columns.extend(measured_steps.iter().map(|step| Column::figures(step.title())));
         let mut rows = Vec::new();
         for kind in &self.kinds {
             let factor = published.as_ref().and_then(|table| {
@@ -139,7 +141,7 @@ impl<'d> LadderSamples<'d> {
                     let is_published = side == Side::Receiver && order == Order::Native;
                     row.push(factor.filter(|_| is_published).unwrap_or("-").to_owned());
                     row.extend(
-                        steps_to_measure
+                        measured_steps
                             .iter()
                             .map(|step| format_figure(self.factor(*step, *kind, side, order))),
                     );

@@ -41,7 +41,7 @@ pub fn crowd(args: &CrowdArgs) -> anyhow::Result<ExitCode> {
     system::raise_open_file_limit();
     let server = Arc::new(Server::of(&args.server_address)?);
     // The first connection triggers one-time initialization in a server.
-    drop(server.open(0)?);
+    drop(server.connect_and_call(0)?);
     let memory_before = system::memory_bytes(args.server_pid)?;
     let barrier = Arc::new(Barrier::new(args.clients as usize + 1));
     let mut threads = Vec::new();
@@ -50,7 +50,7 @@ pub fn crowd(args: &CrowdArgs) -> anyhow::Result<ExitCode> {
         let client = move || {
             barrier.wait();
             let start = Instant::now();
-            server.open(number).map(|stream| (stream, start, Instant::now()))
+            server.connect_and_call(number).map(|stream| (stream, start, Instant::now()))
         };
         let builder = std::thread::Builder::new().name("client".into()).stack_size(STACK_BYTES);
         threads.push(builder.spawn(client).context("cannot start a client thread")?);

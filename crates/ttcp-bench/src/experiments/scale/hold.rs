@@ -54,12 +54,12 @@ pub fn hold(args: &HoldArgs) -> anyhow::Result<ExitCode> {
     if args.connections > 0 {
         let server = Server::of(&args.server_address)?;
         let start = Instant::now();
-        held.push(server.open(0)?);
+        held.push(server.connect_and_call(0)?);
         // The first connection triggers one-time initialization in a server.
         figures.insert("first_memory_bytes", memory()? as f64);
         let first = start.elapsed();
         for number in 1..args.connections {
-            held.push(server.open(number)?);
+            held.push(server.connect_and_call(number)?);
         }
         figures.insert("open_secs", start.elapsed().as_secs_f64());
         figures.insert("first_secs", first.as_secs_f64());
@@ -68,7 +68,7 @@ pub fn hold(args: &HoldArgs) -> anyhow::Result<ExitCode> {
         let mut line = run_client(&args.client)?;
         let start = Instant::now();
         for (number, stream) in held.iter().enumerate() {
-            // The number differs from the one that `open` sent, so that a repeated reply is detected.
+            // The number differs from the one of the first call, so that a repeated reply is detected.
             let number = u64::MAX - number as u64;
             server.echo(stream, number).context("a call over an idle connection failed")?;
         }
@@ -127,7 +127,7 @@ impl Server {
     }
 
     /// Opens a connection, and makes a call over it whose argument and reply is `number`.
-    pub(super) fn open(&self, number: u32) -> anyhow::Result<TcpStream> {
+    pub(super) fn connect_and_call(&self, number: u32) -> anyhow::Result<TcpStream> {
         let opened = TcpStream::connect_timeout(&self.address, SOCKET_TIMEOUT).and_then(|stream| {
             stream.set_nodelay(true)?;
             stream.set_read_timeout(Some(SOCKET_TIMEOUT))?;

@@ -171,7 +171,7 @@ pub(crate) fn plan(args: &ScaleArgs, contenders: &[Contender]) -> Plan {
         }
     }
     // There are no checks, because the measurements themselves compare the contents of replies.
-    Plan { experiment: &EXPERIMENT, links: Vec::new(), rounds: 3, checks: Vec::new(), steps }
+    Plan { experiment: &EXPERIMENT, links: Vec::new(), rounds: 3, initial_steps: Vec::new(), steps }
 }
 
 fn participants(args: &ScaleArgs, part: Part, contenders: &[Contender]) -> Vec<(Peer, Vec<String>)> {

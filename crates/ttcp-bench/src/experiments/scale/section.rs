@@ -13,7 +13,7 @@ struct PartSamples<'d> {
     counts: Vec<u32>,
 }
 
-/// Returns the figure of a peer with a count.
+/// A function that returns the figure of a peer for a number of objects, connections or clients.
 type FigureFn<'f> = &'f dyn Fn(&str, u32) -> Option<f64>;
 /// A column of a table with a row for each peer: the heading, and the function that returns a peer's cell.
 type PeerColumn<'f> = (&'f str, &'f dyn Fn(&str) -> String);

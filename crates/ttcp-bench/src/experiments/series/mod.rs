@@ -189,7 +189,7 @@ pub(crate) fn plan(args: &SeriesArgs, contenders: &[Contender]) -> anyhow::Resul
         }
     }
     // There are no checks, because each series compares contents itself.
-    Ok(Plan { experiment: &EXPERIMENT, links: Vec::new(), rounds: 1, checks: Vec::new(), steps })
+    Ok(Plan { experiment: &EXPERIMENT, links: Vec::new(), rounds: 1, initial_steps: Vec::new(), steps })
 }
 
 /// Returns the peer with commands that give the client a higher priority than the server, in the way of

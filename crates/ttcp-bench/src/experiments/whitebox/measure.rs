@@ -25,11 +25,11 @@ pub(super) const REST: &str = "(functions of less than 0.05 % each)";
 /// Number of messages in the short one of two runs under callgrind, without the warm-up.
 const SHORT_RUN_MESSAGES: u64 = 10;
 
-/// Number of functions at the start of a chain of calls in which its group is searched.
+/// Number of innermost functions of a chain of calls that are searched for the one that determines its group.
 const MAX_SEARCHED_CALLERS: usize = 8;
 
-/// The cost of a function in the results, in proportion to the setting `total` of the cell. `own` is in
-/// milliseconds (perf) or instructions (callgrind).
+/// The cost of a function in the results, scaled to the number of bytes in the setting `total` of the cell.
+/// `own` is in milliseconds (perf) or instructions (callgrind).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Function {
     pub(super) name: String,
@@ -37,8 +37,9 @@ pub(super) struct Function {
     pub(super) calls: f64,
 }
 
-/// Maximum number of floods until perf has taken a sample in one. The time span of a flood is derived from
-/// the time when the client's line is read. If a busy machine delays this, the span may miss a short flood.
+/// Number of floods without a sample of perf after which the measurement fails. The time span of a flood is
+/// derived from the time when the client's line is read. If a busy machine delays this, the span may miss a
+/// short flood.
 const MAX_ATTEMPTS: u32 = 5;
 
 /// Profiles a side with perf. Costs are milliseconds on a processor during the measured part of the flood.

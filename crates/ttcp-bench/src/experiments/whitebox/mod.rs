@@ -147,7 +147,7 @@ pub(crate) fn plan(args: &WhiteboxArgs, contenders: &[Contender]) -> Plan {
         for (peer, sent) in participants(*element) {
             let cell = Cell::default().with("type", element.to_string().as_str()).with("bytes", args.size);
             let checked = (4 * args.size).max(integrity::MIN_FLOOD_BYTES);
-            checks.extend(integrity::check(&peer, cell, flood_arguments(sent, args.size, checked)));
+            checks.extend(integrity::check_step(&peer, cell, flood_arguments(sent, args.size, checked)));
         }
     }
     for by in Profilers::get().names() {
@@ -168,5 +168,5 @@ pub(crate) fn plan(args: &WhiteboxArgs, contenders: &[Contender]) -> Plan {
             }
         }
     }
-    Plan { experiment: &EXPERIMENT, links: Vec::new(), rounds: 1, checks, steps }
+    Plan { experiment: &EXPERIMENT, links: Vec::new(), rounds: 1, initial_steps: checks, steps }
 }

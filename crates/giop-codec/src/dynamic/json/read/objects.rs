@@ -6,7 +6,7 @@ use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess};
 use serde_json::Value as Json;
 
 use super::super::super::build::label_of;
-use super::super::super::check::{is_derived_from, value_members};
+use super::super::super::check::{is_usable_as, value_members};
 use super::super::super::part::is_same_member;
 use super::super::super::{DynErrorKind, Dynamic, Items, Step, UnionValue, Value, ValueGraph, ValueNode};
 use super::super::{code, key};
@@ -193,12 +193,12 @@ impl PartSeed<'_> {
         let expected = code.clone();
         let node = u32::try_from(self.state.nodes.len()).unwrap_or(u32::MAX);
         self.state.nodes.push(None);
-        let mut known: Option<Vec<(TypeCode, Box<str>)>> = None;
+        let mut member_types: Option<Vec<(TypeCode, Box<str>)>> = None;
         let (mut all, mut next): (Vec<Option<Value>>, usize) = (Vec::new(), 0);
         let mut table = None;
         while let Some(name) = map.next_key::<String>()? {
             match name.as_str() {
-                key::REF if known.is_none() => {
+                key::REF if member_types.is_none() => {
                     let id = map.next_value::<u64>()?;
                     if map.next_key::<String>()?.is_some() {
                         let text = "an object with `$ref` must not have other members";
@@ -210,7 +210,7 @@ impl PartSeed<'_> {
                         return Err(self.state.fail(DynErrorKind::InvalidValue(text)));
                     };
                     match self.state.nodes.get(found as usize).and_then(Option::as_ref) {
-                        Some(node) if !is_derived_from(&node.code, &expected) => {
+                        Some(node) if !is_usable_as(&node.code, &expected) => {
                             return Err(self.mismatch("the value that `$ref` names"));
                         }
                         Some(_) => {}
@@ -224,7 +224,7 @@ impl PartSeed<'_> {
                         return Err(self.state.fail(DynErrorKind::DuplicateMember(key::ID.into())));
                     }
                 }
-                key::TYPE if known.is_none() => {
+                key::TYPE if member_types.is_none() => {
                     let json = map.next_value::<Json>()?;
                     let id = json.as_str();
                     if id.is_none_or(|id| Ok(id) != expected.id()) {
@@ -232,7 +232,7 @@ impl PartSeed<'_> {
                         let syntax = |text: String| self.state.fail(DynErrorKind::Syntax(text.into()));
                         let found = known.map_or_else(|| code::from_json(&json), Ok).map_err(syntax)?;
                         code = found.unaliased();
-                        if !is_derived_from(&code, &expected) {
+                        if !is_usable_as(&code, &expected) {
                             return Err(self.mismatch("a value of the type that `$type` names"));
                         }
                     }
@@ -242,12 +242,12 @@ impl PartSeed<'_> {
                     return Err(self.state.fail(DynErrorKind::InvalidValue(text)));
                 }
                 _ => {
-                    if known.is_none() {
+                    if member_types.is_none() {
                         let members = self.value_members(&code)?;
                         all = vec![None; members.len()];
-                        known = Some(members);
+                        member_types = Some(members);
                     }
-                    let members = known.as_deref().unwrap_or_default();
+                    let members = member_types.as_deref().unwrap_or_default();
                     let name_at = |at: usize| members.get(at).map(|(_, name)| &**name);
                     let Some(at) = find_name(members.len(), name_at, &mut table, next, &name) else {
                         return Err(self.state.fail(DynErrorKind::NoSuchMember(name.into())));
@@ -267,8 +267,8 @@ impl PartSeed<'_> {
                 }
             }
         }
-        let names = match known {
-            Some(known) => known,
+        let names = match member_types {
+            Some(members) => members,
             None => self.value_members(&code)?,
         };
         all.resize(names.len(), None);

@@ -31,7 +31,7 @@ struct Cli {
 /// The sender of a stream of messages, and the call, which returns after the end of the stream.
 type Stream<M> = (mpsc::Sender<M>, JoinHandle<Result<Response<Count>, Status>>);
 
-/// Measures a flood in one stream until the next sync, which ends it and returns the server's byte count.
+/// Measures a flood. Messages are sent in a stream, which `sync` ends to get the server's byte count.
 async fn flood<M, F>(work: &Work, message: M, call: impl Fn(ReceiverStream<M>) -> F) -> anyhow::Result<Report>
 where
     M: Clone + Send + 'static,

@@ -12,7 +12,7 @@ const MAX_EMPTY_PAGES: u32 = 100;
 
 /// Options of commands that list names.
 #[derive(Debug, Clone, Copy, Args)]
-pub(super) struct Bounds {
+pub(super) struct ListLimits {
     /// The maximum number of bindings that are listed
     #[arg(long = "most", value_name = "BINDINGS", default_value_t = 100_000)]
     max_bindings: usize,
@@ -23,10 +23,10 @@ pub(super) struct Bounds {
 
 /// The part of the limits that a running command has not used yet.
 #[derive(Debug)]
-pub(super) struct RemainingBounds {
+pub(super) struct RemainingLimits {
     /// The number of bindings that may still be listed.
     bindings: usize,
-    bounds: Bounds,
+    limits: ListLimits,
     deadline: Instant,
     empty_pages: u32,
 }
@@ -42,16 +42,16 @@ pub(super) enum StopReason {
     Closed,
 }
 
-impl Bounds {
-    pub(super) fn start(self) -> RemainingBounds {
+impl ListLimits {
+    pub(super) fn begin(self) -> RemainingLimits {
         // The time is limited to 30 years, so that the sum does not overflow.
         let max = Duration::from_secs(30 * 365 * 86_400);
         let deadline = Instant::now() + self.max_time.min(max);
-        RemainingBounds { bindings: self.max_bindings, bounds: self, deadline, empty_pages: 0 }
+        RemainingLimits { bindings: self.max_bindings, limits: self, deadline, empty_pages: 0 }
     }
 }
 
-impl RemainingBounds {
+impl RemainingLimits {
     /// Returns the result of `work`, unless the time expires first.
     pub(super) async fn within<T>(&self, work: impl Future<Output = T>) -> Result<T, StopReason> {
         timeout_at(self.deadline, work).await.map_err(|_| StopReason::Timeout)
@@ -69,7 +69,7 @@ impl RemainingBounds {
 
     /// Returns a message that says which option helps, or `None` for [`StopReason::Closed`].
     pub(super) fn message(&self, stop: StopReason) -> Option<String> {
-        let Bounds { max_bindings: max, max_time } = self.bounds;
+        let ListLimits { max_bindings: max, max_time } = self.limits;
         Some(match stop {
             StopReason::TooMany => {
                 format!("there are more than {max} bindings; --most {} lists more", max.saturating_mul(10))
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn bindings_are_counted_up_to_the_maximum() {
-        let mut remaining = Bounds { max_bindings: 5, max_time: Duration::from_secs(60) }.start();
+        let mut remaining = ListLimits { max_bindings: 5, max_time: Duration::from_secs(60) }.begin();
         let listed = (0..10).take_while(|_| remaining.count_binding().is_ok()).count();
         assert_eq!((listed, remaining.count_binding()), (5, Err(StopReason::TooMany)));
         assert!(remaining.message(StopReason::TooMany).unwrap().contains("more than 5 bindings; --most 50"));
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn too_many_empty_pages_end_the_list() {
-        let mut remaining = Bounds { max_bindings: 5, max_time: Duration::MAX }.start();
+        let mut remaining = ListLimits { max_bindings: 5, max_time: Duration::MAX }.begin();
         for _ in 0..MAX_EMPTY_PAGES - 1 {
             assert_eq!(remaining.count_page(0), Ok(()));
         }
