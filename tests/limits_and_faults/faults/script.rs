@@ -1,4 +1,4 @@
-//! RandomFaults that a seed selects: delayed data, pieces of any size, cuts and flips; and that a seed replays
+//! Faults that a seed selects: delayed data, pieces of any size, cuts and flipped bits; and that a seed replays
 //! them.
 
 use std::sync::{Arc, Mutex};
