@@ -1,5 +1,5 @@
-//! Faults that a seed selects: delayed data, pieces of any size, cuts and flipped bits; and that a seed replays
-//! them.
+//! Faults that a seed selects: delayed data, pieces of any size, cuts and flipped bits; and that a seed
+//! replays them.
 
 use std::sync::{Arc, Mutex};
 
