@@ -65,7 +65,7 @@
 //!
 //! # Errors
 //!
-//! An operation returns [`SystemException`], or an error type of its own if it raises user exceptions. A
+//! The error type of an operation is [`SystemException`], or its own type if it raises user exceptions. A
 //! [`SystemException`] has a [kind](SystemExceptionKind), a [minor code](MinorCode) and a
 //! [`CompletionStatus`], which says whether the request may have been executed. `Display` shows the reason,
 //! too.

@@ -261,7 +261,7 @@ impl Listing {
     /// The exception of the call: OBJECT_NOT_EXIST if the service has dropped the unused listing.
     ///
     /// # Cancel safety
-    /// If the future is dropped, the requested page is lost.
+    /// If the future is dropped, the requested page is lost, unless it is the first one.
     pub async fn page(&mut self) -> Result<Vec<(String, BindingType)>, SystemException> {
         let page = match &self.state {
             ListingState::NotStarted(context) => {

@@ -232,7 +232,7 @@ fn nothing_that_holds_one_is_marshalled() {
     }
     let octets = [0; 64];
     let mut d = Decoder::new(&octets, ByteOrder::Big, Version::V1_2);
-    let error = zip::Entry::decode(&mut d).unwrap_err().system(CompletionStatus::Yes);
+    let error = zip::Entry::decode(&mut d).unwrap_err().to_system_exception(CompletionStatus::Yes);
     assert_eq!((error.kind, error.minor), (SystemExceptionKind::Marshal, minor::MARSHAL_LOCAL_OBJECT));
 }
 

@@ -26,7 +26,8 @@ pub struct ImportSummary {
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// The text is not in omniNames' format. The store was not changed.
+    /// The text is not in omniNames' format, for example because a line is incomplete. The store was not
+    /// changed.
     #[error("line {line}: {reason}")]
     Line {
         /// The number of the line. The first line has number 1.
@@ -65,7 +66,7 @@ const MAX_CONCURRENT_CHANGES: usize = 1000;
 /// Stop omniNames first, because its later changes are not imported.
 ///
 /// # Errors
-/// [`ImportError::Line`] if the text is truncated or not in omniNames' format. The store is then not changed.
+/// [`ImportError::Line`] if the text is not in omniNames' format. The store is then not changed.
 /// After other errors, some of the names may be in the store.
 pub async fn import_omninames<S: Store>(store: &Arc<S>, file: &[u8]) -> Result<ImportSummary, ImportError> {
     let log = Log::read(file)?;

@@ -105,7 +105,7 @@ impl<S: Store> Server<S> {
 
     /// Returns the number of iterators that exist now.
     #[must_use]
-    pub fn iterators(&self) -> usize {
+    pub fn iterator_count(&self) -> usize {
         self.service.iterators.count()
     }
 }

@@ -32,7 +32,7 @@ pub enum EncodeErrorKind {
     IncompleteTypeCode,
     /// A value of a `custom` type was received in another byte order, version, code set or alignment than the
     /// one to write. Only the implementation of its type could convert it (`MARSHAL`).
-    CustomState,
+    UnconvertibleCustomState,
     /// The value has no encoding for another reason (`MARSHAL`).
     Unrepresentable,
 }
@@ -55,7 +55,7 @@ impl EncodeErrorKind {
             }
             Self::DepthLimit => "values are nested more than 64 levels deep",
             Self::IncompleteTypeCode => "type code contains a placeholder that was never completed",
-            Self::CustomState => {
+            Self::UnconvertibleCustomState => {
                 "value of a custom type must be sent in the byte order, version, code sets and alignment in which it was received"
             }
             Self::Unrepresentable => "value has no CDR representation",

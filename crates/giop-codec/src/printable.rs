@@ -61,7 +61,8 @@ impl<'a> Printable<'a> {
 
     #[cold]
     fn write(&self, f: &mut Formatter<'_>, quoted: bool) -> fmt::Result {
-        let mut out = Escaper { escapes_quotes: quoted, ..Escaper::new(f, self.max_bytes, true) };
+        let mut out =
+            Escaper { doubles_backslashes: true, escapes_quotes: quoted, ..Escaper::new(f, self.max_bytes) };
         out.write_str(self.text)?;
         if quoted {
             out.out.write_char('"')?;
@@ -109,7 +110,7 @@ impl<'a, T: Display + ?Sized> OneLine<'a, T> {
 impl<T: Display + ?Sized> Display for OneLine<'_, T> {
     #[cold]
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let mut out = Escaper::new(f, self.max_bytes, false);
+        let mut out = Escaper::new(f, self.max_bytes);
         write!(out, "{}", self.text)?;
         out.finish()
     }
@@ -132,8 +133,8 @@ struct Escaper<'a, 'f> {
 }
 
 impl<'a, 'f> Escaper<'a, 'f> {
-    fn new(out: &'a mut Formatter<'f>, bytes_left: usize, doubles_backslashes: bool) -> Self {
-        let (escapes_quotes, is_at_start) = (false, true);
+    fn new(out: &'a mut Formatter<'f>, bytes_left: usize) -> Self {
+        let (doubles_backslashes, escapes_quotes, is_at_start) = (false, false, true);
         Self { out, doubles_backslashes, escapes_quotes, is_at_start, bytes_left, hidden_bytes: 0 }
     }
 

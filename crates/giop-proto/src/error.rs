@@ -121,7 +121,7 @@ pub enum CloseReason {
     Local,
     /// The connection was idle for the idle timeout.
     Idle,
-    /// So many consecutive calls timed out without any byte from the peer.
+    /// This number of consecutive calls timed out without any byte from the peer.
     Unanswered(u32),
     /// The peer violated the protocol or a limit.
     Protocol(ProtocolError),

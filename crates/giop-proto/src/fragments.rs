@@ -111,13 +111,13 @@ impl Fragments {
         now: Instant,
         limits: &Limits,
     ) -> Result<(), ProtocolError> {
-        let (bytes, charged) = match &first {
+        let (bytes, counted_len) = match &first {
             FirstPiece::Discarded(bytes) | FirstPiece::Streamed(bytes) => (*bytes, 0),
             FirstPiece::Bytes(bytes) => (*bytes, bytes.len()),
             FirstPiece::Placed(buffer, len) => (buffer.bytes().get(..*len).unwrap_or_default(), *len),
         };
         let started = self.check_start(&header, bytes, limits);
-        let id = match started.and_then(|id| self.charge(charged, limits).map(|()| id)) {
+        let id = match started.and_then(|id| self.count_bytes(counted_len, limits).map(|()| id)) {
             Ok(id) => id,
             Err(error) => {
                 if let FirstPiece::Placed(buffer, _) = first {
@@ -145,7 +145,7 @@ impl Fragments {
             request_id: None,
             discarded_bytes: None,
         });
-        self.update_charge();
+        self.update_pool_charge();
         Ok(())
     }
 
@@ -205,8 +205,8 @@ impl Fragments {
         }
         message.piece_offsets.push(u32::try_from(data.len()).unwrap_or(u32::MAX));
         self.copied += data.push(payload, &self.pool, self.expected_size);
-        self.update_charge();
-        self.charge(payload.len(), limits)?;
+        self.update_pool_charge();
+        self.count_bytes(payload.len(), limits)?;
         Ok(self.join_if_last(at, header.more_fragments))
     }
 
@@ -243,7 +243,7 @@ impl Fragments {
             }
             Data::Lent(_) | Data::Streamed => return Ok(None),
         };
-        self.update_charge();
+        self.update_pool_charge();
         Ok(Some((buffer, len)))
     }
 
@@ -268,7 +268,7 @@ impl Fragments {
             return Ok(FragmentOutcome::Stray);
         };
         message.data = Some(Data::Pooled(buffer, message.len() + size));
-        self.charge(size, limits)?;
+        self.count_bytes(size, limits)?;
         Ok(self.join_if_last(at, header.more_fragments))
     }
 
@@ -308,14 +308,14 @@ impl Fragments {
 
     fn drop_data(&mut self, data: Data) {
         self.total_bytes -= data.len();
-        self.update_charge();
+        self.update_pool_charge();
         if let Data::Pooled(buffer, _) = data {
             self.pool.give_back(buffer);
         }
     }
 
     /// Updates the memory outside of pooled buffers that is charged to the pool.
-    fn update_charge(&mut self) {
+    fn update_pool_charge(&mut self) {
         let small = |message: &IncompleteMessage| match &message.data {
             Some(Data::Small(data)) => data.capacity(),
             _ => 0,
@@ -329,7 +329,7 @@ impl Fragments {
         self.outside_bytes = outside_bytes;
     }
 
-    fn charge(&mut self, bytes: usize, limits: &Limits) -> Result<(), ProtocolError> {
+    fn count_bytes(&mut self, bytes: usize, limits: &Limits) -> Result<(), ProtocolError> {
         self.total_bytes += bytes;
         if self.total_bytes > limits.max_fragment_memory {
             return Err(ProtocolError::FragmentMemory { limit: limits.max_fragment_memory });
@@ -369,7 +369,7 @@ impl Fragments {
         let Some(data) = data else { return FragmentOutcome::Incomplete };
         let total = data.len();
         self.total_bytes -= total;
-        self.update_charge();
+        self.update_pool_charge();
         self.expected_size = if total > MAX_SMALL_MESSAGE_SIZE { total } else { 0 };
         let (header, joined) = data.join(first_header, piece_offsets, &self.pool);
         FragmentOutcome::Complete(header, joined)

@@ -43,7 +43,7 @@ limits! {
     Backlog "max_backlog" "Limits::max_backlog" "The number of bytes queued for a peer that does not read. At a hit, its requests must wait or are refused, or the connection is closed.";
     Depth "max_depth" "Limits::max_depth" "The nesting of values.";
     Decoded "max_decoded" "Limits::max_decoded" "The memory that the decoded values of a message occupy.";
-    Count "count" "" "All fixed limits, such as the sizes of names and keys, and the numbers of profiles, components and contexts.";
+    Fixed "count" "" "All fixed limits, such as the sizes of names and keys, and the numbers of profiles, components and contexts.";
     ControlRate "max_control_rate" "Limits::max_control_rate" "The number of CancelRequests, LocateRequests and unexpected messages in a second.";
     Unanswered "max_unanswered" "Limits::max_unanswered" "The number of consecutive calls that timed out without any byte from the peer. At a hit, the connection is closed.";
     FirstHeader "first_header_timeout" "Limits::first_header_timeout" "The time until the first message header.";
@@ -69,7 +69,7 @@ impl Limit {
         match error.kind {
             DecodeErrorKind::AllocLimit => Some(Self::Decoded),
             DecodeErrorKind::DepthLimit => Some(Self::Depth),
-            DecodeErrorKind::LimitExceeded => Some(Self::Count),
+            DecodeErrorKind::LimitExceeded => Some(Self::Fixed),
             _ => None,
         }
     }
@@ -128,7 +128,7 @@ mod tests {
         hits.hit_by(&DecodeError::new(DecodeErrorKind::EndOfData, 0));
         let counted = Limit::ALL.iter().map(|limit| hits.of(*limit)).sum::<u32>();
         assert_eq!(counted, 3);
-        assert_eq!([Limit::Decoded, Limit::Depth, Limit::Count].map(|limit| hits.of(limit)), [1, 1, 1]);
+        assert_eq!([Limit::Decoded, Limit::Depth, Limit::Fixed].map(|limit| hits.of(limit)), [1, 1, 1]);
     }
 
     #[test]

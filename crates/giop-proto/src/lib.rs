@@ -24,7 +24,7 @@ mod stats;
 pub use calls::CallId;
 pub use connection::{
     Config, Connection, GLASSFISH_FRAGMENT_SIZE, IncomingStream, IncrementalMessage, IncrementalReply, Input,
-    Lifecycle, Output, Peer, PendingCall, ReplyRoom, ServedRequest, StreamOf, UnfinishedRequest,
+    Lifecycle, Output, Peer, PendingCall, ReplyRoom, ServedRequest, StreamId, UnfinishedRequest,
 };
 pub use error::{
     CallError, CallErrorKind, CloseReason, IoFailure, PeerRefusal, ProtocolError, SentPart, SlowPeer,

@@ -39,7 +39,8 @@ pub struct Limits {
     ///
     /// At this limit, the connection is not read, or requests are refused if this side awaits replies.
     pub max_requests: usize,
-    /// The maximum number of requests in flight on all connections, except one of each. Default: 16,384.
+    /// The maximum number of requests in flight on all connections, without one request of each connection.
+    /// Default: 16,384.
     ///
     /// Further requests are answered with `TRANSIENT`, minor code
     /// [`TRANSIENT_OVERLOADED`](giop_codec::exception::minor::TRANSIENT_OVERLOADED), `COMPLETED_NO`.

@@ -16,9 +16,10 @@ pub struct Stats {
     pub bytes_in: u64,
     /// Bytes that the socket accepted.
     pub bytes_out: u64,
-    /// Reads from the socket. With epoll, each read is one system call.
+    /// Reads from the socket. With epoll and without TLS, each read is one system call.
     pub reads: u64,
-    /// Writes of which the socket accepted at least a part. Each write is one system call.
+    /// Writes of which the socket accepted at least a part. With epoll and without TLS, each write is one
+    /// system call.
     pub writes: u64,
     /// Received bytes that were copied in user space, such as starts of large messages and small fragments.
     pub bytes_copied_in: u64,

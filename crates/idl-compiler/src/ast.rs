@@ -143,6 +143,7 @@ pub(crate) struct Template {
     pub(crate) name: Ident,
     pub(crate) params: Vec<TemplateParam>,
     pub(crate) items: Vec<Item>,
+    /// The number of tokens of the body.
     pub(crate) token_count: usize,
     /// The number of nesting levels of the body, including the body itself.
     pub(crate) height: usize,
@@ -186,7 +187,7 @@ pub(crate) struct Instance {
 #[derive(Clone, Debug)]
 pub(crate) enum TemplateArg {
     Type(TypeSpec),
-    Value(Expr),
+    Expr(Expr),
 }
 
 #[derive(Clone, Debug)]

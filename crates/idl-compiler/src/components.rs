@@ -25,7 +25,7 @@ pub(crate) fn add(parsed: &mut Parsed, sources: &mut Sources, out: &mut Collecto
         |item: &Item| matches!(&item.kind, ItemKind::Module { name, .. } if name.text == "Components");
     let mut needed: HashSet<&str> = parsed.needed_component_names.iter().copied().collect();
     if !parsed.declares_components {
-        needed.extend(parsed.named_components.iter().map(String::as_str));
+        needed.extend(parsed.components_names.iter().map(String::as_str));
     }
     if needed.is_empty() || parsed.items.iter().any(is_components) {
         return;

@@ -1,6 +1,6 @@
 //! The compiler's messages. Each says what is wrong and where it is, and many say how to fix it.
 //!
-//! The crate `annotate-snippets` renders them. It is also the renderer of rustc.
+//! The crate `annotate-snippets` renders them in the format of rustc.
 
 use std::rc::Rc;
 
@@ -181,7 +181,7 @@ impl<'a> IntoIterator for &'a Diagnostics {
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
     items: Vec<Diagnostic>,
-    errors: usize,
+    error_count: usize,
     /// Number of errors in `items`.
     collected_errors: usize,
     /// Number of errors beyond the limit, which are not in `items`.
@@ -191,7 +191,7 @@ pub(crate) struct Collector {
 impl Collector {
     pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
         let is_error = diagnostic.severity == Severity::Error;
-        self.errors += usize::from(is_error);
+        self.error_count += usize::from(is_error);
         let collected =
             if is_error { self.collected_errors } else { self.items.len() - self.collected_errors };
         if self.items.contains(&diagnostic) {
@@ -213,7 +213,7 @@ impl Collector {
     }
 
     pub(crate) fn absorb(&mut self, other: Collector) {
-        self.errors += other.errors.saturating_sub(other.collected_errors);
+        self.error_count += other.error_count.saturating_sub(other.collected_errors);
         self.dropped_errors += other.dropped_errors;
         other.items.into_iter().for_each(|item| self.push(item));
     }
@@ -224,14 +224,14 @@ impl Collector {
     }
 
     /// Returns the number of errors, including repeated and dropped ones.
-    pub(crate) fn errors(&self) -> usize {
-        self.errors
+    pub(crate) fn error_count(&self) -> usize {
+        self.error_count
     }
 
     /// Returns the findings. If the limit dropped errors, the last item gives their number.
     pub(crate) fn finish(self, sources: Rc<Sources>) -> Result<Diagnostics, Diagnostics> {
         let mut all = Diagnostics::new(self.items, sources);
-        if self.errors == 0 {
+        if self.error_count == 0 {
             return Ok(all);
         }
         if self.dropped_errors > 0 {
@@ -257,7 +257,7 @@ mod tests {
         }
         let mut all = Collector::default();
         all.absorb(out);
-        assert_eq!(all.errors(), 2 * MAX_PER_SEVERITY);
+        assert_eq!(all.error_count(), 2 * MAX_PER_SEVERITY);
         let found = all.finish(Rc::default()).unwrap_err();
         let errors = found.iter().filter(|item| item.severity == Severity::Error).count();
         // The last error gives the number of those that were dropped.

@@ -20,7 +20,7 @@ pub(crate) struct Lexed {
     /// True if parts of the text were skipped after an error, so that names that they declare are unknown.
     pub(crate) incomplete: bool,
     /// Names of included files that do not exist.
-    pub(crate) missing: Vec<String>,
+    pub(crate) missing_files: Vec<String>,
     /// `#pragma` lines without a meaning in IDL.
     pub(crate) pragmas: Vec<VendorPragma>,
 }
@@ -88,7 +88,7 @@ struct Output<'a> {
     in_pragma: bool,
     /// Whether the next token directly follows the previous one, or `None` if their spans determine this.
     joined: Option<bool>,
-    /// As in [`Lexed`].
+    /// As `missing_files` in [`Lexed`].
     missing: Vec<String>,
     /// As in [`Lexed`].
     pragmas: Vec<VendorPragma>,
@@ -169,8 +169,8 @@ impl<'a> Output<'a> {
 
     fn finish(mut self, end: Span) -> Lexed {
         self.push(TokenKind::End, end);
-        let Output { tokens, incomplete, missing, pragmas, .. } = self;
-        Lexed { tokens, incomplete, missing, pragmas }
+        let Output { tokens, incomplete, missing: missing_files, pragmas, .. } = self;
+        Lexed { tokens, incomplete, missing_files, pragmas }
     }
 }
 

@@ -126,7 +126,7 @@ impl Compiler {
     /// # Errors
     /// The errors and warnings of the text, by location: at most 200 of each, and the number of other errors.
     pub fn compile(&self, source: Source) -> Result<Model, Diagnostics> {
-        self.finish(|sources, collector| lex::lex(source, &self.settings, sources, collector))
+        self.run(|sources, collector| lex::lex(source, &self.settings, sources, collector))
     }
 
     /// Compiles several files in the given order, as one text: definitions and macros of one file are visible
@@ -139,10 +139,10 @@ impl Compiler {
         paths: impl IntoIterator<Item = P>,
     ) -> Result<Model, Diagnostics> {
         let paths: Vec<PathBuf> = paths.into_iter().map(Into::into).collect();
-        self.finish(|sources, collector| lex::lex_files(&paths, &self.settings, sources, collector))
+        self.run(|sources, collector| lex::lex_files(&paths, &self.settings, sources, collector))
     }
 
-    fn finish(&self, lex: impl FnOnce(&mut Sources, &mut Collector) -> Lexed) -> Result<Model, Diagnostics> {
+    fn run(&self, lex: impl FnOnce(&mut Sources, &mut Collector) -> Lexed) -> Result<Model, Diagnostics> {
         let mut collector = Collector::default();
         let mut sources = Sources::default();
         let lexed = lex(&mut sources, &mut collector);
@@ -151,11 +151,11 @@ impl Compiler {
         components::add(&mut parsed, &mut sources, &mut collector);
         let sources = Rc::new(sources);
         // After an error, the parser skips declarations. Uses of the skipped names must not be reported.
-        let skipped = lexed.incomplete || collector.errors() > lexed.missing.len();
+        let skipped = lexed.incomplete || collector.error_count() > lexed.missing_files.len();
         let conditions = resolve::Conditions {
             strict_names: self.strict_names,
-            incomplete: skipped || !lexed.missing.is_empty(),
-            only_files_missing: !skipped && !lexed.missing.is_empty(),
+            incomplete: skipped || !lexed.missing_files.is_empty(),
+            only_files_missing: !skipped && !lexed.missing_files.is_empty(),
         };
         let mut model = resolve::resolve(parsed, Rc::clone(&sources), conditions, &mut collector);
         model.pragmas = lexed.pragmas;

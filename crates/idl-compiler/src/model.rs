@@ -64,7 +64,7 @@ pub struct Model {
     pub(crate) warnings: Diagnostics,
     pub(crate) pragmas: Vec<VendorPragma>,
     pub(crate) annotation_types: Vec<AnnotationType>,
-    /// Types reachable from each type, computed on first use.
+    /// Properties of all types, computed on first use.
     reach: RefCell<Reach>,
     /// Layouts of structs, computed on first use.
     layouts: RefCell<Layouts>,
@@ -348,7 +348,7 @@ pub struct Operation {
     /// Exceptions listed under `raises`, in order, without repetition.
     pub raises: Vec<DefId>,
     /// Whether a native type is listed under `raises`, which means that any user exception can be raised.
-    pub raises_any: bool,
+    pub raises_unlisted: bool,
     /// Patterns listed under `context`, in order: names of properties, optionally ending in `*`.
     pub context: Vec<String>,
 }
@@ -593,7 +593,7 @@ pub struct AnnotationMember {
 /// Value of an annotation's argument.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AnnotationValue {
-    /// An evaluated constant expression. If the parameter has no type, text is wide if its literal is wide.
+    /// An evaluated constant expression. If the parameter has no type, a text is wide if its literal is.
     Const(ConstValue),
     /// A name as written, which is not resolved: a word that the annotation defines
     /// (`@extensibility(FINAL)`), or several such words joined by ` | `, or a name whose type is not known.

@@ -1,7 +1,7 @@
 //! The parser: hand-written recursive descent, one function for each production.
 //!
 //! After an error the parser continues at the next `;` or `}`, and finds further errors in the same run. It
-//! never backtracks, so that each token is visited once even in broken text.
+//! never backtracks, so that it parses each token once even in broken text.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ pub(crate) struct Parsed {
     /// Names of definitions in the module `Components` that the text's component constructs need.
     pub(crate) needed_component_names: BTreeSet<&'static str>,
     /// Names that follow `Components::` in the text.
-    pub(crate) named_components: BTreeSet<String>,
+    pub(crate) components_names: BTreeSet<String>,
     /// Whether the text declares something named `Components`, in any scope.
     pub(crate) declares_components: bool,
 }
@@ -55,7 +55,7 @@ pub(crate) fn parse(tokens: Vec<Token>, strict_names: bool, out: &mut Collector)
     };
     let mut docs = Docs::default();
     let items = parser.items(item::ScopeKind::File, &mut docs);
-    let Parser { needed_component_names, input: Input { named_components, declared_names, .. }, .. } = parser;
+    let Parser { needed_component_names, input: Input { components_names, declared_names, .. }, .. } = parser;
     let declares_components = declared_names.contains("Components");
-    Parsed { items, docs, needed_component_names, named_components, declares_components }
+    Parsed { items, docs, needed_component_names, components_names, declares_components }
 }

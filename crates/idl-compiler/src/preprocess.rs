@@ -171,16 +171,17 @@ pub(crate) struct Preprocessor<'a> {
     /// Whether parts of the text were skipped after an error, so that names may be missing.
     pub(crate) incomplete: bool,
     /// Included files that do not exist.
-    pub(crate) missing: Vec<String>,
+    pub(crate) missing_files: Vec<String>,
     /// The end of the file that was closed last.
     pub(crate) end: Span,
     /// Whether a limit was exceeded. Then no more items are returned.
     pub(crate) limit_exceeded: bool,
-    stack: Vec<OpenFile>,
+    open_files: Vec<OpenFile>,
     files: KnownFiles,
     macros: HashMap<Text, Rc<Macro>>,
     pending: Vec<PendingTokens>,
-    /// Above zero while arguments of a macro are collected. There, directives are not processed.
+    /// Above zero while arguments of a macro are collected, or a list of tokens is expanded. Then directives
+    /// are not processed, and files are not closed.
     collecting_arguments: usize,
     /// Number of token lists that are being expanded, each inside the expansion of the previous one.
     expansion_depth: usize,
@@ -228,10 +229,10 @@ impl<'a> Preprocessor<'a> {
             diagnostics: Collector::default(),
             pragmas: Vec::new(),
             incomplete: false,
-            missing: Vec::new(),
+            missing_files: Vec::new(),
             end: Span::START,
             limit_exceeded: false,
-            stack: Vec::new(),
+            open_files: Vec::new(),
             files: KnownFiles::default(),
             macros: HashMap::new(),
             pending: Vec::new(),
@@ -259,7 +260,7 @@ impl<'a> Preprocessor<'a> {
     pub(crate) fn push_input_files(&mut self, paths: &[PathBuf]) {
         self.files.inputs = paths.iter().map(|path| self.identity(path)).collect();
         self.files.remaining_inputs = paths.iter().cloned().collect();
-        while self.stack.is_empty() && self.open_next_input() {}
+        while self.open_files.is_empty() && self.open_next_input() {}
         self.push_options();
     }
 
@@ -300,7 +301,7 @@ impl<'a> Preprocessor<'a> {
     fn push(&mut self, file: u32, text: Rc<str>, folder: PathBuf, identity: Option<PathBuf>) {
         let cursor = Cursor::new(file, text);
         let number = self.sources.file(file).map_or(1, |file| file.first_line);
-        self.stack.push(OpenFile {
+        self.open_files.push(OpenFile {
             cursor,
             folder,
             identity,
@@ -312,7 +313,7 @@ impl<'a> Preprocessor<'a> {
     }
 
     pub(crate) fn open_file_count(&self) -> usize {
-        self.stack.len()
+        self.open_files.len()
     }
 
     /// Returns the next token, documentation comment or pragma; `None` at the end of all files.
@@ -340,7 +341,7 @@ impl<'a> Preprocessor<'a> {
             if self.limit_exceeded {
                 return None;
             }
-            let Some(open) = self.stack.last_mut() else {
+            let Some(open) = self.open_files.last_mut() else {
                 if !self.open_next_input() {
                     return None;
                 }
@@ -369,7 +370,7 @@ impl<'a> Preprocessor<'a> {
     }
 
     fn close(&mut self) {
-        let Some(open) = self.stack.pop() else { return };
+        let Some(open) = self.open_files.pop() else { return };
         if let (GuardState::Closed(name), Some(identity)) = (open.guard, open.identity) {
             self.files.guards.insert(identity, name);
         }

@@ -210,7 +210,7 @@ impl Resolver<'_> {
             def.docs.lines.extend(preamble.docs.lines.iter().cloned());
             def.annotations.0.extend(annotations.0);
         }
-        repository_id::reenter_prefix(&mut self.symbols, id, name, scope);
+        repository_id::update_prefix_of_reopened_module(&mut self.symbols, id, name, scope);
     }
 
     /// Resolves the body of a module whose name could not be declared, to report the errors inside.

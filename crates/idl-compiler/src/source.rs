@@ -195,14 +195,14 @@ impl Sources {
         (first_line, first_column): (usize, usize),
         origin: RustOrigin,
     ) -> u32 {
-        let number = self.next_number();
+        let index = self.next_index();
         let (marks, lines) = (Vec::new(), place::Lines::default());
         self.files.push(File { name, text, info, marks, first_line, first_column, origin, lines });
-        number
+        index
     }
 
     /// Returns the index of the text that is added next.
-    pub(crate) fn next_number(&self) -> u32 {
+    pub(crate) fn next_index(&self) -> u32 {
         clamp(self.files.len())
     }
 
@@ -213,7 +213,8 @@ impl Sources {
         paths.filter(|path| seen.insert(*path)).collect()
     }
 
-    /// Returns the names of all texts that are not built into the compiler.
+    /// Returns the names of all texts that are not predeclared. Standard files have their names for
+    /// `#include`.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         let files = self.files.iter().filter(|file| !file.info.predeclared);
         files.map(|file| file.info.standard.map_or(file.name.as_str(), |standard| standard.name))
@@ -228,11 +229,11 @@ impl Sources {
         self.file(span.file).is_some_and(|file| file.info.predeclared)
     }
 
-    pub(crate) fn standard(&self, span: Span) -> Option<&'static StandardFile> {
+    pub(crate) fn standard_file(&self, span: Span) -> Option<&'static StandardFile> {
         self.file(span.file)?.info.standard
     }
 
-    pub(crate) fn has_standard(&self) -> bool {
+    pub(crate) fn has_standard_files(&self) -> bool {
         self.files.iter().any(|file| file.info.standard.is_some())
     }
 

@@ -187,8 +187,8 @@ pub(crate) fn find_by_path(path: &Path) -> Option<&'static StandardFile> {
     find(path.to_str()?.strip_prefix('<')?.strip_suffix('>')?)
 }
 
-pub(crate) fn has_rust_code(local_interface: &str) -> bool {
-    LOCAL_INTERFACES.contains(&local_interface)
+pub(crate) fn local_interface_has_rust_code(scoped_name: &str) -> bool {
+    LOCAL_INTERFACES.contains(&scoped_name)
 }
 
 /// Returns whether the path is the name of a standard file of the compiler in angle brackets: `<orb.idl>`.

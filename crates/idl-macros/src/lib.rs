@@ -94,9 +94,9 @@ fn expand(tokens: TokenStream) -> Result<TokenStream, TokenStream> {
     let emitted = emit::emit(&model, &input.options).map_err(|errors| errors.to_compile_errors())?;
     let rebuild_triggers = rebuild_triggers(&model);
     // Other IDL compilers read only files, so warnings about portability are useless for other IDL.
-    let portable = matches!(input.idl, Idl::Files(_));
+    let with_portability = matches!(input.idl, Idl::Files(_));
     let warnings = [model.warnings(), &emitted.warnings]
-        .map(|warnings| (!input.no_warnings).then(|| warnings.to_warnings(portable)));
+        .map(|warnings| (!input.no_warnings).then(|| warnings.to_warnings(with_portability)));
     let output = emitted.tokens;
     Ok(quote!(#output #rebuild_triggers #(#warnings)*))
 }

@@ -18,7 +18,7 @@ pub(crate) fn format_files(files: &[PathBuf], check_only: bool) -> Result<(), Fa
     for path in files {
         let from_stdin = is_standard_input(path);
         let before = read(path)?;
-        let after = formatted(&before).map_err(|line| {
+        let after = format_text(&before).map_err(|line| {
             let problem = "a comment or literal has no end; the file is not changed";
             Failure::Io(format!("{}:{line}: {problem}", path.display()))
         })?;
@@ -70,7 +70,7 @@ enum Kind {
 }
 
 /// Returns the formatted text. The error is the line of a comment or literal that has no end.
-fn formatted(text: &str) -> Result<String, usize> {
+fn format_text(text: &str) -> Result<String, usize> {
     let pieces = split_pieces(text)?;
     let out = Formatter::default().format(&pieces);
     // If formatting would change more than white space, the text is left unchanged.

@@ -115,7 +115,7 @@ fn severity_name(severity: Severity) -> &'static str {
 }
 
 fn span_json(sources: &Sources, label: &Label, is_primary: bool) -> Value {
-    let (start, end) = (sources.position(label.span), sources.end(label.span));
+    let (start, end) = (sources.position(label.span), sources.end_position(label.span));
     let included = sources.included_from(label.span).into_iter();
     let included: Vec<Value> = included.map(|from| position_json(&sources.position(from))).collect();
     // The number is limited, because macro expansions may be nested thousands of levels deep.

@@ -12,7 +12,7 @@
 //! that defines it. Code under `#[cfg(test)]` is ignored.
 
 mod paths;
-pub mod shape;
+pub mod size_limits;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -34,7 +34,7 @@ pub(crate) struct ConnectionConfig {
     pub(crate) max_version: Version,
     pub(crate) code_sets: Arc<CodeSetComponentInfo>,
     /// The code set of wide text for peers whose references and requests specify none.
-    pub(crate) assumed_wide: CodeSetId,
+    pub(crate) assumed_wchar_set: CodeSetId,
     pub(crate) invalid_text: InvalidText,
     pub(crate) wait_strategy: WaitStrategy,
     #[cfg(feature = "experiments")]

@@ -6,7 +6,7 @@
 //! 2. Module `client` binds the reference to a connection and encodes the request.
 //! 3. `connection` queues and writes it. The state machine of `giop-proto` adds the message framing.
 //! 4. At the server, `connection` reads it, `server` finds the object in `poa` and polls the future of the
-//!    generated skeleton in the task of the connection.
+//!    generated skeleton, by default in the task of the connection.
 //!
 //! The reply takes the same path back.
 //!
@@ -177,7 +177,7 @@ pub mod private {
         not_sent,
     };
     pub use crate::servant::{
-        ByteStream, DispatchSlot, ItemStream, LocalFuture, OpTable, Operations, Outcome, ResultSource,
+        BoxedFuture, ByteStream, DispatchSlot, ItemStream, OpTable, Operations, Outcome, ResultSource,
         SeqStart, SeqStream, ServantFuture, ServerRequest, Skeleton, StreamStart, UserException,
         unknown_user_exception,
     };

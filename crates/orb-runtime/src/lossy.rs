@@ -95,10 +95,10 @@ impl LossyWriter {
 
     /// Blocks until the queue is written or the output has failed. Returns `false` after `timeout`.
     pub fn flush(&self, timeout: Duration) -> bool {
-        let begun = Instant::now();
+        let start = Instant::now();
         let mut state = lock(&self.shared.state);
         while !state.is_done() {
-            let Some(left) = timeout.checked_sub(begun.elapsed()) else { return false };
+            let Some(left) = timeout.checked_sub(start.elapsed()) else { return false };
             let waited = self.shared.emptied.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }

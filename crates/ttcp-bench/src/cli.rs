@@ -32,8 +32,8 @@ pub struct ServerArgs {
     #[arg(long)]
     pub check: bool,
     /// How servants are called
-    #[arg(long, value_enum, default_value_t = Skeleton::Ssi)]
-    pub skeleton: Skeleton,
+    #[arg(long, value_enum, default_value_t = SkeletonKind::Ssi)]
+    pub skeleton: SkeletonKind,
     /// Options of the ORB.
     #[command(flatten)]
     pub orb: OrbArgs,
@@ -122,9 +122,9 @@ pub struct DemuxArgs {
     /// Number of nested POAs, with the objects in the innermost; corbaloc::HOST:PORT then finds no objects
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=255))]
     pub poas: u32,
-    /// Number of additional objects, which are never called; they are activated before the others
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=10_000_000))]
-    pub others: u32,
+    /// Number of objects that are never called; they are activated before all other objects
+    #[arg(long = "others", value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=10_000_000))]
+    pub uncalled_objects: u32,
 }
 
 impl DemuxArgs {
@@ -225,7 +225,7 @@ pub enum Invocation {
 
 /// How a servant is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Skeleton {
+pub enum SkeletonKind {
     /// By skeletons compiled from the IDL (Static Skeleton Interface)
     Ssi,
     /// By operation names and values in anys (Dynamic Skeleton Interface)

@@ -30,10 +30,10 @@ pub(crate) const MEMORY_COPY_PEERS: [&str; 4] = ["c", ZERO_COPY_PEER, "cxx", OPA
 
 struct ExternalPeer {
     name: &'static str,
-    folder: &'static str,
+    subfolder: &'static str,
     about: &'static str,
-    server: &'static str,
-    client: &'static str,
+    server_arguments: &'static str,
+    client_arguments: &'static str,
     /// Whether client and server have the option `--batch`.
     has_batch: bool,
 }
@@ -41,66 +41,66 @@ struct ExternalPeer {
 const EXTERNAL_PEERS: &[ExternalPeer] = &[
     ExternalPeer {
         name: "c",
-        folder: "c",
+        subfolder: "c",
         about: "C, blocking sockets, elements in their memory representation",
-        server: "--lifeline --host {host} --port 0 --fresh {check}",
-        client: "{args} --host {host} --port {port}",
+        server_arguments: "--lifeline --host {host} --port 0 --fresh {check}",
+        client_arguments: "{args} --host {host} --port {port}",
         has_batch: true,
     },
     ExternalPeer {
         name: ZERO_COPY_PEER,
-        folder: "c",
+        subfolder: "c",
         about: "C, blocking sockets with MSG_ZEROCOPY, if the kernel supports it",
-        server: "--lifeline --host {host} --port 0 --fresh {check}",
-        client: "{args} --host {host} --port {port} --zerocopy",
+        server_arguments: "--lifeline --host {host} --port 0 --fresh {check}",
+        client_arguments: "{args} --host {host} --port {port} --zerocopy",
         has_batch: false,
     },
     ExternalPeer {
         name: "cxx",
-        folder: "cxx",
+        subfolder: "cxx",
         about: "C++, a thin wrapper around blocking sockets",
-        server: "--lifeline --host {host} --port 0 {check}",
-        client: "{args} --host {host} --port {port}",
+        server_arguments: "--lifeline --host {host} --port 0 {check}",
+        client_arguments: "{args} --host {host} --port {port}",
         has_batch: true,
     },
     ExternalPeer {
         name: "rpc",
-        folder: "rpc",
+        subfolder: "rpc",
         about: "ONC RPC with the XDR code that rpcgen generates, libtirpc",
-        server: "--lifeline --host {host} --port 0 {check}",
-        client: "{args} --host {host} --port {port}",
+        server_arguments: "--lifeline --host {host} --port 0 {check}",
+        client_arguments: "{args} --host {host} --port {port}",
         has_batch: false,
     },
     ExternalPeer {
         name: OPAQUE_PEER,
-        folder: "rpc",
+        subfolder: "rpc",
         about: "ONC RPC with elements as opaque data, as in hand-optimised code",
-        server: "--lifeline --host {host} --port 0 {check}",
-        client: "{args} --host {host} --port {port} --opaque",
+        server_arguments: "--lifeline --host {host} --port 0 {check}",
+        client_arguments: "{args} --host {host} --port {port} --opaque",
         has_batch: false,
     },
     ExternalPeer {
         name: "tonic",
-        folder: "tonic",
+        subfolder: "tonic",
         about: "gRPC, Rust (takes minutes to build)",
-        server: "--lifeline --host {host} --port 0 {check}",
-        client: "{args} --host {host} --port {port}",
+        server_arguments: "--lifeline --host {host} --port 0 {check}",
+        client_arguments: "{args} --host {host} --port {port}",
         has_batch: false,
     },
     ExternalPeer {
         name: "omniorb",
-        folder: "omniorb",
+        subfolder: "omniorb",
         about: "omniORB 4, C++",
-        server: "--host {host} --port 0 --ior {dir}/omniorb.ior {check}",
-        client: "{args} --ior {ready}",
+        server_arguments: "--host {host} --port 0 --ior {dir}/omniorb.ior {check}",
+        client_arguments: "{args} --ior {ready}",
         has_batch: false,
     },
     ExternalPeer {
         name: "jacorb",
-        folder: "jacorb",
+        subfolder: "jacorb",
         about: "JacORB 3.9, Java",
-        server: "--host {host} --port 0 --ior {dir}/jacorb.ior {check}",
-        client: "{args} --ior {ready}",
+        server_arguments: "--host {host} --port 0 --ior {dir}/jacorb.ior {check}",
+        client_arguments: "{args} --ior {ready}",
         has_batch: false,
     },
 ];
@@ -187,11 +187,11 @@ fn folder() -> anyhow::Result<PathBuf> {
 impl ExternalPeer {
     /// Returns whether the peer has programs of its own. If not, it runs the programs of another peer.
     fn has_own_programs(&self) -> bool {
-        self.folder == self.name
+        self.subfolder == self.name
     }
 
     fn programs(&self, folder: &Path) -> [PathBuf; 2] {
-        ["bench-server", "bench-client"].map(|program| folder.join(self.folder).join(program))
+        ["bench-server", "bench-client"].map(|program| folder.join(self.subfolder).join(program))
     }
 
     fn is_built(&self, folder: &Path) -> bool {
@@ -206,8 +206,8 @@ impl ExternalPeer {
         };
         Peer {
             name: self.name.to_owned(),
-            server: command(&server, self.server),
-            client: command(&client, self.client),
+            server: command(&server, self.server_arguments),
+            client: command(&client, self.client_arguments),
             has_batch: self.has_batch,
             supports_zero_copy: false,
             has_samples: true,
@@ -275,7 +275,7 @@ enum BuildResult {
 
 impl ExternalPeer {
     fn build(&self, sources: &Path, folder: &Path) -> anyhow::Result<BuildResult> {
-        let target = folder.join(self.folder);
+        let target = folder.join(self.subfolder);
         fs::create_dir_all(&target)
             .with_context(|| format!("cannot create the directory {}", target.display()))?;
         // Without the lock, two simultaneous builds would delete each other's files.
@@ -284,7 +284,7 @@ impl ExternalPeer {
         flock(&lock, FlockOperation::LockExclusive).context("cannot wait for another build")?;
         let log = target.join("build.log");
         let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
-        let script = sources.join(self.folder).join("build.sh");
+        let script = sources.join(self.subfolder).join("build.sh");
         let mut command = Command::new(&script);
         command.arg(&target).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         let status = command.status().with_context(|| format!("cannot run {}", script.display()))?;

@@ -1,7 +1,7 @@
 //! The published figures of the research that these experiments repeat. The tables are in `literature/`, and
 //! its `README.md` names their sources.
 //!
-//! A cell is empty if the publication has no figure for it. Reports show `-` in an empty cell.
+//! A cell is empty if the publication has no figure for it. Reports show `-` in it, except in column `notes`.
 
 macro_rules! files {
     ($($name:literal),* $(,)?) => { &[$(($name, include_str!(concat!("../literature/", $name, ".tsv")))),*] };

@@ -27,17 +27,20 @@ struct SharedCalls {
 }
 
 impl SharedCalls {
-    /// Waits for all clients. If one of them passes `false` because it failed, no calls are made.
-    fn wait_for_start(&self, is_ready: bool) {
-        if !is_ready {
-            self.has_failed.store(true, Ordering::Relaxed);
-        }
+    /// Waits for all clients. If one of them [cancels](Self::cancel_start) the start, no calls are made.
+    fn wait_for_start(&self) {
         self.start_barrier.wait();
         // The first thread that runs sets the time, because it may make calls before the others run.
         self.start_time.get_or_init(Instant::now);
         if self.has_failed.load(Ordering::Relaxed) {
             self.left.store(0, Ordering::Relaxed);
         }
+    }
+
+    /// Waits for all clients, for a client that failed.
+    fn cancel_start(&self) {
+        self.has_failed.store(true, Ordering::Relaxed);
+        self.wait_for_start();
     }
 }
 
@@ -53,7 +56,7 @@ pub(crate) struct ClientSlot {
 impl Drop for ClientSlot {
     fn drop(&mut self) {
         if !self.has_passed_barrier {
-            self.shared.wait_for_start(false);
+            self.shared.cancel_start();
         }
     }
 }
@@ -82,7 +85,7 @@ impl ClientSlot {
             call().await.map_err(Into::into)?;
         }
         self.has_passed_barrier = true;
-        self.shared.wait_for_start(true);
+        self.shared.wait_for_start();
         let mut samples = Vec::new();
         while self.shared.left.fetch_sub(1, Ordering::Relaxed) > 0 {
             let start = Instant::now();
@@ -121,7 +124,7 @@ pub(crate) fn clients(
         let thread = thread.spawn(move || client(slot));
         threads.push(thread.with_context(|| format!("cannot start the thread of client {number}"))?);
     }
-    shared.wait_for_start(true);
+    shared.wait_for_start();
     let results: Vec<_> = threads.into_iter().map(JoinHandle::join).collect();
     let time = shared.start_time.get().map(Instant::elapsed).unwrap_or_default();
     let mut samples = Vec::new();

@@ -191,9 +191,10 @@ impl Report {
         }))
     }
 
-    /// Returns the result of the test `last`. `called` is the time until the last call returned, and
-    /// `confirmed` the time until the server had counted all calls.
-    pub(crate) fn last(peer: &str, work: &Work, counted: u64, [called, confirmed]: [Duration; 2]) -> Report {
+    /// Returns the result of the test `last`. The times are measured until the last call returned,
+    /// and until the server had counted all calls.
+    pub(crate) fn last(peer: &str, work: &Work, counted: u64, times: [Duration; 2]) -> Report {
+        let [until_returned, until_counted] = times.map(|time| rounded(time.as_secs_f64(), 9));
         Report(Line::Last(LastLine {
             peer: peer.to_owned(),
             test: Test::Last,
@@ -201,8 +202,8 @@ impl Report {
             oneway: work.oneway,
             iterations: work.iterations,
             counted,
-            secs: rounded(called.as_secs_f64(), 9),
-            counted_secs: rounded(confirmed.as_secs_f64(), 9),
+            secs: until_returned,
+            counted_secs: until_counted,
             lookup_ns: None,
         }))
     }

@@ -43,9 +43,9 @@ where
 {
     // Discard the bytes that the server has received from earlier clients but not reported.
     sync().await.map_err(Into::into)?;
-    let bytes = work.payload_bytes();
-    flood(bytes, work.total / 10, &mut send, &mut sync).await?;
-    let flooded = flood(bytes, work.total, &mut send, &mut sync).await?;
+    let buffer_bytes = work.payload_bytes();
+    flood(buffer_bytes, work.total / 10, &mut send, &mut sync).await?;
+    let flooded = flood(buffer_bytes, work.total, &mut send, &mut sync).await?;
     Ok(Report::flood(peer, work, flooded.bytes, flooded.time, flooded.sync_calls))
 }
 
@@ -151,9 +151,9 @@ struct FloodResult {
     sync_calls: u32,
 }
 
-/// Sends at least `total` bytes in buffers of `bytes` bytes, and waits until all are confirmed.
+/// Sends at least `total` bytes in buffers of `buffer_bytes` bytes, and waits until all are confirmed.
 async fn flood<SF, YF, E>(
-    bytes: u64,
+    buffer_bytes: u64,
     total: u64,
     send: &mut impl FnMut() -> SF,
     sync: &mut impl FnMut() -> YF,
@@ -167,7 +167,7 @@ where
     let mut sent = 0;
     while sent < total {
         send().await.map_err(Into::into)?;
-        sent += bytes;
+        sent += buffer_bytes;
     }
     let (mut confirmed, mut sync_calls, mut last_progress) = (0, 0, Instant::now());
     while confirmed < sent {
@@ -203,7 +203,7 @@ where
     for _ in 0..calls {
         call().await.map_err(Into::into)?;
     }
-    let called = start.elapsed();
+    let until_returned = start.elapsed();
     let (mut sum, mut last_progress) = (Tally::default(), Instant::now());
     loop {
         let more = tally().await.map_err(Into::into)?;
@@ -216,7 +216,7 @@ where
             break;
         }
     }
-    let confirmed = start.elapsed();
+    let until_counted = start.elapsed();
     if sum != (Tally { last: calls.into(), others: 0 }) {
         bail!(
             "the last operation was called {calls} times, but the server counted {} calls to it and {} to others",
@@ -224,7 +224,7 @@ where
             sum.others
         );
     }
-    Ok([called, confirmed])
+    Ok([until_returned, until_counted])
 }
 
 /// Runs `depth` concurrent loops, each with its share of the calls. No memory is allocated per call, and only

@@ -123,19 +123,19 @@ impl Config {
         self
     }
 
-    /// Makes an interpreter of the ORB marshal all types and all values in calls, instead of generated code.
+    /// Lets an interpreter of the ORB marshal all types and all values in calls, instead of generated code.
     pub fn interpretive(self) -> Self {
         self.interpretive_of("*")
     }
 
-    /// Makes an interpreter of the ORB marshal some types, or the values in the calls of some interfaces.
+    /// Lets an interpreter of the ORB marshal some types, or the values in the calls of some interfaces.
     /// `pattern` is a scoped name, or a prefix of such names followed by `*`.
     pub fn interpretive_of(mut self, pattern: impl Into<String>) -> Self {
         self.options.interpretive.push(pattern.into());
         self
     }
 
-    /// Makes an interpreter of the ORB marshal some types for their first `uses` uses, which must be at least
+    /// Lets an interpreter of the ORB marshal some types for their first `uses` uses, which must be at least
     /// 1. Generated code marshals them afterwards. `pattern` is a scoped name, or a prefix of such names
     /// followed by `*`.
     pub fn adaptive_of(mut self, pattern: impl Into<String>, uses: u32) -> Self {
@@ -210,7 +210,7 @@ impl Config {
             }
         };
         let output = self.generate()?;
-        for line in &output.cargo {
+        for line in &output.cargo_lines {
             println!("{line}");
         }
         let path = folder.join(format!("{}.rs", output.name));
@@ -279,7 +279,7 @@ impl Config {
         }
         let rust =
             format!("// Made by zorb-build from IDL; changes are lost.\n{}", prettyplease::unparse(&file));
-        Ok(Output { name, rust, cargo: cargo_lines })
+        Ok(Output { name, rust, cargo_lines })
     }
 
     fn output_name(&self) -> Result<String, Error> {
@@ -304,7 +304,7 @@ pub struct Output {
     /// The content of the file.
     pub rust: String,
     /// Lines to print for cargo, which name the files to watch and contain the warnings.
-    pub cargo: Vec<String>,
+    pub cargo_lines: Vec<String>,
 }
 
 /// The reason why no code was generated. `Debug` prints the same text as `Display`, because Rust uses `Debug`

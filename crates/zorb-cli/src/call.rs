@@ -33,7 +33,7 @@ Examples:
   zorb call account.ior limit 100     set an attribute
   zorb call account.ior --idl bank.idl    list all operations
   zorb call corbaloc::host:2809/Account deposit '[10]' --idl bank.idl    the object reports which interface of the IDL it has
-  zorb call account.ior deposit --template --idl bank.idl    print a skeleton of the arguments
+  zorb call account.ior deposit --template --idl bank.idl    print a template of the arguments
   zorb call account.ior photo --idl bank.idl --max-message 64M    a reply of more than 16 MiB
 
 The output is a JSON object with the out and inout arguments, and with the result as \"$result\". An exception is printed as JSON
@@ -53,7 +53,7 @@ pub(crate) struct CallArgs {
     /// file, and - from standard input
     #[arg(value_name = "JSON")]
     arguments: Option<String>,
-    /// Print a skeleton of the arguments of OPERATION as JSON, without a call
+    /// Print a template of the arguments of OPERATION as JSON, without a call
     #[arg(long, requires = "operation", conflicts_with = "arguments")]
     template: bool,
     #[command(flatten)]
@@ -82,7 +82,7 @@ pub(crate) struct IdlArgs {
     pub(crate) repository: Option<String>,
 }
 
-/// Calls the operation and prints the results, lists the operations, or prints a skeleton of the arguments.
+/// Calls the operation and prints the results, lists the operations, or prints a template of the arguments.
 /// An exception is a printed result and not an error.
 pub(crate) fn run(args: &CallArgs, output: &Output) -> anyhow::Result<Verdict> {
     let url = target::read(&args.target)?.to_string();
@@ -112,8 +112,8 @@ pub(crate) fn run(args: &CallArgs, output: &Output) -> anyhow::Result<Verdict> {
         if args.template {
             // For an attribute, find the operation that sets it, because only this operation has an argument.
             let operation = find_operation(&target.interface, name, true, idl.as_ref())?;
-            let skeleton = RawValue::from_string(template::skeleton(input_params(&operation))?)?;
-            output.show(&skeleton, |skeleton| vec![Node::lines("", escaped_json(skeleton.get()).lines())])?;
+            let template = RawValue::from_string(template::arguments_template(input_params(&operation))?)?;
+            output.show(&template, |template| vec![Node::lines("", escaped_json(template.get()).lines())])?;
             return Ok(Verdict::Good);
         }
         let operation = find_operation(&target.interface, name, arguments.is_some(), idl.as_ref())?;

@@ -9,7 +9,7 @@ use idlc::Colour;
 
 use crate::call::CallArgs;
 use crate::ior::IorCommand;
-use crate::limits::MaxMessage;
+use crate::limits::MaxMessageOption;
 use crate::load::LoadArgs;
 use crate::names::NamesArgs;
 use crate::new::NewArgs;
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long = "color", alias = "colour", value_name = "WHEN", default_value = "auto", global = true)]
     pub(crate) colour: Colour,
     #[command(flatten)]
-    size: MaxMessage,
+    max_message: MaxMessageOption,
     #[command(subcommand)]
     pub(crate) command: Command,
 }

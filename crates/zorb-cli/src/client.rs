@@ -10,7 +10,7 @@ use zorb::csi::Credentials;
 use zorb::prelude::*;
 use zorb::tls::{Identity, ServerNames, Tls, Trust};
 
-use crate::limits::MessageSize;
+use crate::limits::MaxMessageValue;
 use crate::options;
 
 const NAME_SERVICE: &str = "NameService";
@@ -40,7 +40,7 @@ pub(crate) struct ClientOptions {
     #[arg(long, requires = "tls_ca")]
     tls_any_name: bool,
     #[command(flatten)]
-    pub(crate) size: MessageSize,
+    pub(crate) max_message: MaxMessageValue,
 }
 
 fn init_ref(text: &str) -> Result<(String, String), String> {
@@ -53,7 +53,7 @@ fn init_ref(text: &str) -> Result<(String, String), String> {
 impl ClientOptions {
     /// Returns whether all options have their defaults. Ignores --max-message, because servers also have it.
     pub(crate) fn is_default(&self) -> bool {
-        let Self { timeout, init_ref, tls_ca, tls_cert, tls_key, tls_any_name, size: _ } = self;
+        let Self { timeout, init_ref, tls_ca, tls_cert, tls_key, tls_any_name, max_message: _ } = self;
         let files = tls_ca.is_some() || tls_cert.is_some() || tls_key.is_some();
         *timeout == DEFAULT_TIMEOUT && init_ref.is_empty() && !files && !tls_any_name
     }
@@ -61,7 +61,7 @@ impl ClientOptions {
     /// Creates an ORB that does not listen. Its calls use these credentials.
     pub(crate) async fn orb(&self, credentials: Option<Credentials>) -> anyhow::Result<Orb> {
         let mut builder =
-            self.size.apply(Orb::builder().timeout(self.timeout).connect_timeout(self.timeout))?;
+            self.max_message.apply(Orb::builder().timeout(self.timeout).connect_timeout(self.timeout))?;
         if let Some(credentials) = credentials {
             builder = builder.credentials(credentials);
         }

@@ -10,13 +10,13 @@ const MAX_GIOP_BYTES: usize = u32::MAX as usize;
 /// The default of `OrbBuilder::max_receive_memory`.
 const DEFAULT_RECEIVE_MEMORY: usize = 256 << 20;
 
-/// The maximum number of bytes in memory for each byte of a message. In a decoded value, a boolean takes 32
-/// bytes, and a struct of one boolean takes 64 bytes.
+/// The maximum number of bytes in memory for each byte of a message. In a decoded value, a boolean takes at
+/// most 24 bytes, and a struct of one boolean takes at most 48 bytes. The rest is a margin.
 const DECODED_BYTES_PER_BYTE: usize = 64;
 
 /// The option `--max-message`, which all commands have.
 #[derive(Debug, Args)]
-pub(crate) struct MaxMessage {
+pub(crate) struct MaxMessageOption {
     /// The maximum size of a received message, in bytes or with K, M or G (default: 16M); also raises other
     /// limits that depend on this size
     #[arg(long, value_name = "SIZE", global = true, value_parser = parse_size)]
@@ -25,11 +25,12 @@ pub(crate) struct MaxMessage {
 
 /// The value of the option `--max-message`, as a part of the options of a command.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct MessageSize {
-    pub(crate) max_message: Option<usize>,
+pub(crate) struct MaxMessageValue {
+    /// The maximum size of a message, if the option is given.
+    pub(crate) bytes: Option<usize>,
 }
 
-impl Args for MessageSize {
+impl Args for MaxMessageValue {
     fn augment_args(command: Command) -> Command {
         command
     }
@@ -39,9 +40,9 @@ impl Args for MessageSize {
     }
 }
 
-impl FromArgMatches for MessageSize {
+impl FromArgMatches for MaxMessageValue {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        Ok(Self { max_message: matches.get_one("max_message").copied() })
+        Ok(Self { bytes: matches.get_one("max_message").copied() })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -50,20 +51,20 @@ impl FromArgMatches for MessageSize {
     }
 }
 
-impl MessageSize {
+impl MaxMessageValue {
     pub(crate) fn apply(self, builder: OrbBuilder) -> anyhow::Result<OrbBuilder> {
         let limits = Limits::from_env()?;
-        Ok(match self.max_message {
+        Ok(match self.bytes {
             Some(size) => builder
-                .limits(raise_limits(limits, size))
+                .limits(with_max_message(limits, size))
                 .max_receive_memory(DEFAULT_RECEIVE_MEMORY.max(size.saturating_mul(2))),
             None => builder.limits(limits),
         })
     }
 }
 
-/// Raises the limits that receiving or decoding a message of this size could exceed.
-fn raise_limits(mut limits: Limits, size: usize) -> Limits {
+/// Sets the maximum size of a message, and raises the other limits that such a message could exceed.
+fn with_max_message(mut limits: Limits, size: usize) -> Limits {
     limits.max_message_size = size;
     for (limit, needed) in [
         (&mut limits.max_fragment_memory, size),
@@ -150,9 +151,9 @@ mod tests {
     }
 
     #[test]
-    fn limits_that_a_message_could_exceed_are_raised_and_never_lowered() {
+    fn limits_that_a_larger_message_could_exceed_are_raised() {
         let default = Limits::default();
-        let raised = raise_limits(default.clone(), 64 << 20);
+        let raised = with_max_message(default.clone(), 64 << 20);
         for (default, raised) in [
             (default.max_message_size, raised.max_message_size),
             (default.max_fragment_memory, raised.max_fragment_memory),
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_that_a_message_cannot_exceed_are_not_changed() {
+    fn other_limits_that_a_message_cannot_exceed_are_not_changed() {
         let mut set = Limits::default();
         set.max_decoded = 1 << 40;
         set.max_fragment_memory = 1 << 10;
@@ -172,7 +173,7 @@ mod tests {
         let mut expected = set.clone();
         expected.max_message_size = 64 << 10;
         expected.max_fragment_memory = 64 << 10;
-        assert_eq!(raise_limits(set, 64 << 10), expected);
+        assert_eq!(with_max_message(set, 64 << 10), expected);
     }
 
     /// If the library rewords a message, `REPLACEMENTS` must be adapted.

@@ -91,12 +91,11 @@ impl<T> TestResult<T> {
         }
     }
 
-    /// Returns a node. `describe` returns the text for a value, and whether the value is good.
-    fn node(&self, name: &str, describe: impl Fn(&T) -> (&'static str, bool)) -> Node {
+    /// Returns a node. `describe` returns the text and the tone of a value.
+    fn node(&self, name: &str, describe: impl Fn(&T) -> (&'static str, Tone)) -> Node {
         match self {
             Self::Answer { value, us } => {
-                let (text, is_good) = describe(value);
-                let tone = if is_good { Tone::Good } else { Tone::Bad };
+                let (text, tone) = describe(value);
                 Node::new(name, format!("{text} ({})", time_text(*us))).tone(tone)
             }
             Self::Error(error) => Node::new(name, &error.text).tone(Tone::Bad),
@@ -208,8 +207,8 @@ impl Report {
         let id = if self.type_id.is_empty() { "unknown".to_owned() } else { printable(&self.type_id) };
         nodes.push(Node::new("type", id).tone(Tone::Head));
         nodes.push(self.locate.node("locate", |exists| match exists {
-            true => ("the object exists", true),
-            false => ("the server does not have the object", false),
+            true => ("the object exists", Tone::Good),
+            false => ("the server does not have the object", Tone::Bad),
         }));
         if let TestResult::Error(_) = self.locate {
             return nodes;
@@ -221,13 +220,13 @@ impl Report {
                 format!("is_a {}", printable(&is_a.type_id))
             };
             is_a.result.node(&name, |value| match value {
-                true => ("yes", true),
-                false => ("no: the object has another interface", false),
+                true => ("yes", Tone::Good),
+                false => ("no: the object has another interface", Tone::Bad),
             })
         }));
         nodes.push(self.non_existent.node("non_existent", |is_non_existent| match is_non_existent {
-            true => ("yes: the object no longer exists", false),
-            false => ("no", true),
+            true => ("yes: the object no longer exists", Tone::Bad),
+            false => ("no", Tone::Good),
         }));
         let mut sorted = self.round_trips_us.clone();
         sorted.sort_unstable();

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use tokio::runtime::{Builder, Runtime};
 use zorb::{Orb, OrbBuilder};
 
-use crate::limits::MessageSize;
+use crate::limits::MaxMessageValue;
 
 /// True after the command has begun to serve requests. From then on, a panic does not end the program.
 static IS_SERVING: AtomicBool = AtomicBool::new(false);
@@ -57,7 +57,7 @@ pub(crate) fn set_serving() {
 /// Returns the builder of the ORB of a server. `orb_args` are the -ORB options.
 pub(crate) fn server_builder(
     orb_args: &[String],
-    size: MessageSize,
+    max_message: MaxMessageValue,
     listen: &[String],
     admin: Option<&str>,
 ) -> anyhow::Result<OrbBuilder> {
@@ -65,7 +65,7 @@ pub(crate) fn server_builder(
     if let Some(unknown) = rest.first() {
         bail!("{unknown} is not an -ORB option");
     }
-    let mut builder = size.apply(builder)?;
+    let mut builder = max_message.apply(builder)?;
     for url in listen {
         builder = builder.listen(url);
     }

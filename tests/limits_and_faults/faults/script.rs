@@ -77,7 +77,7 @@ async fn calls_over_connections_that_break_anywhere_tell_the_truth() {
         let orbs = pair();
         let (servant, target) = over(&orbs).await;
         let targets = over_three(&orbs, &target).await;
-        let faults = RandomFaults::seeded(seed).cut(3000).limit_to_first(9);
+        let faults = RandomFaults::seeded(seed).cut_within(3000).limit_to_first(9);
         orbs.set_random_faults(faults.clone());
         let calls: Vec<_> = (0..24u64)
             .map(|number| {
@@ -128,7 +128,7 @@ async fn messages_with_random_bits_flipped_leave_later_calls_intact() {
     for seed in seeds(60) {
         let orbs = pair();
         let (servant, target) = over(&orbs).await;
-        let faults = RandomFaults::seeded(seed).flip(40_000).limit_to_first(3);
+        let faults = RandomFaults::seeded(seed).flip_within(40_000).limit_to_first(3);
         orbs.set_random_faults(faults.clone());
         for number in 0..6 {
             let hasty = target.with_retry(Retry::Never).with_timeout(Duration::from_secs(90));
@@ -154,7 +154,7 @@ async fn messages_with_random_bits_flipped_leave_later_calls_intact() {
 
 #[test]
 fn each_connection_has_faults_of_its_own_and_the_later_ones_none_that_harm() {
-    let faults = RandomFaults::seeded(17).cut(100).flip(100).limit_to_first(2);
+    let faults = RandomFaults::seeded(17).cut_within(100).flip_within(100).limit_to_first(2);
     let harmful = |of: PipeFaults| of.cut_after.is_some() || of.flipped_bit.is_some();
     let of = |connection| {
         let (there, back) = faults.of_connection(connection);
@@ -166,7 +166,7 @@ fn each_connection_has_faults_of_its_own_and_the_later_ones_none_that_harm() {
     assert_eq!(of(1), of(1));
     assert_eq!(faults.to_string(), "faults of seed 17 (ZORB_FAULTS=17 replays it)");
     let cuts: Vec<_> = (0..50)
-        .map(|seed| RandomFaults::seeded(seed).cut(9).of_connection(0))
+        .map(|seed| RandomFaults::seeded(seed).cut_within(9).of_connection(0))
         .map(|(a, b)| if a.cut_after.is_some() { a.cut } else { b.cut })
         .collect();
     for cut in [Cut::End, Cut::Reset, Cut::Silence] {

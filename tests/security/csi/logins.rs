@@ -227,7 +227,7 @@ async fn logins_are_for_a_realm_on_both_sides() {
     // A client that sends it nevertheless is notified.
     let context = crate::csi::hostile::establish_for(0, "ann", "a secret", "@shop");
     let loud = vault.with_context(context.id, context.data);
-    assert_refused(loud.who().await, NOT_BELIEVED, "another realm");
+    assert_refused(loud.who().await, NOT_BELIEVED, "a realm other than");
     assert_refused(
         vault.with_credentials(&as_user("ann@shop", "a secret")).who().await,
         NOT_BELIEVED,

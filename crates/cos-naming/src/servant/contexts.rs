@@ -294,7 +294,8 @@ impl<S: Store> BalancedContextServant for ContextServant<S> {
     }
 }
 
-/// If the context does not exist either, that must be reported instead. Therefore callers look it up first.
+/// A missing context must be reported instead. Therefore callers first call
+/// [`ContextServant::service_and_context`].
 #[cold]
 fn nil_reference() -> SystemException {
     bad_param("the reference is nil")

@@ -65,7 +65,7 @@ impl<S: Store> Service<S> {
     }
 
     /// Returns the objects, or TRANSIENT if they have not all been activated.
-    fn started_objects(&self) -> Result<&ServedObjects, Fault> {
+    fn require_served_objects(&self) -> Result<&ServedObjects, Fault> {
         let starting =
             || system_exception(SystemExceptionKind::Transient, "the naming service is still starting");
         self.objects.get().ok_or_else(|| starting().into())
@@ -73,10 +73,10 @@ impl<S: Store> Service<S> {
 
     pub(crate) fn context_ref<R: Reference>(&self, context: ContextId) -> Result<R, Fault> {
         if context == ContextId::ROOT {
-            return Ok(R::from_object(self.started_objects()?.root.clone()));
+            return Ok(R::from_object(self.require_served_objects()?.root.clone()));
         }
         // All clients know this type id. Those that use groups learn from `_is_a` that contexts support them.
-        let contexts = &self.started_objects()?.contexts;
+        let contexts = &self.require_served_objects()?.contexts;
         let reference = contexts.create_reference_with_id::<NamingContextExtRef>(id_of(context));
         Ok(R::from_object(reference.map_err(reference_fault)?.to_object()))
     }
@@ -97,12 +97,13 @@ impl<S: Store> Service<S> {
         n: &[NameComponent],
     ) -> Result<Option<ObjectRef>, Fault> {
         match self.follow_name(context, n).await? {
-            NameEnd::Local { context, key, last, is_nested } => match self.store.lookup(context, &key).await?
-            {
-                Lookup::Bound(bound) => self.resolve_binding(context, &key, &bound, last),
-                Lookup::NotBound => Err(Fault::missing(last)),
-                Lookup::NoContext => Err(self.no_context(context, last, is_nested)),
-            },
+            NameEnd::Local { context, key, last, is_compound_name } => {
+                match self.store.lookup(context, &key).await? {
+                    Lookup::Bound(bound) => self.resolve_binding(context, &key, &bound, last),
+                    Lookup::NotBound => Err(Fault::missing(last)),
+                    Lookup::NoContext => Err(self.no_context(context, last, is_compound_name)),
+                }
+            }
             NameEnd::Remote { context, rest } => {
                 let found = self.remote_context(&context, rest)?.resolve(rest).await;
                 found.map_err(|error| remote_fault(error.into(), &context, rest))
@@ -170,7 +171,7 @@ impl<S: Store> Service<S> {
         Ok(decoded.references.get(index).cloned().flatten())
     }
 
-    /// Decodes the reference of a stored target. No bytes are a nil reference.
+    /// Decodes the reference of a stored target. An empty encoding is a nil reference.
     fn decode(&self, encoded: &Bytes) -> Result<Option<ObjectRef>, Fault> {
         if encoded.is_empty() {
             return Ok(None);
@@ -201,7 +202,7 @@ impl<S: Store> Service<S> {
         let Page { bindings, has_more } = page.ok_or_else(Fault::destroyed)?;
         let iterator = has_more.then(|| {
             let id = self.iterators.create(context, bindings.last().map(|(key, _)| key.clone()));
-            let reference = self.started_objects()?.iterators.create_reference_with_id(id);
+            let reference = self.require_served_objects()?.iterators.create_reference_with_id(id);
             reference.map_err(reference_fault)
         });
         let iterator = iterator.transpose()?;
@@ -223,8 +224,8 @@ impl<S: Store> Service<S> {
         step: f64,
     ) -> Result<(), Fault> {
         match self.follow_name(context, n).await? {
-            NameEnd::Local { context, key, last, is_nested } => {
-                self.with_group(context, &key, last, is_nested, |_, group| {
+            NameEnd::Local { context, key, last, is_compound_name } => {
+                self.with_group(context, &key, last, is_compound_name, |_, group| {
                     if !group.members.iter().any(|other| other.name == member) {
                         return Err(Fault::NoMember(NoMember));
                     }
@@ -247,8 +248,8 @@ impl<S: Store> Service<S> {
         n: &[NameComponent],
     ) -> Result<Vec<Member>, Fault> {
         match self.follow_name(context, n).await? {
-            NameEnd::Local { context, key, last, is_nested } => {
-                self.with_group(context, &key, last, is_nested, |bound, group| {
+            NameEnd::Local { context, key, last, is_compound_name } => {
+                self.with_group(context, &key, last, is_compound_name, |bound, group| {
                     let loads = self.balancer.loads((context, &key), group);
                     let members = group.members.iter().zip(loads).enumerate();
                     members
@@ -272,13 +273,13 @@ impl<S: Store> Service<S> {
         context: ContextId,
         key: &Key,
         last: &[NameComponent],
-        is_nested: bool,
+        is_compound_name: bool,
         f: impl FnOnce(&StoredBinding, &Group) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         use zorb::cos_naming::naming_context::NotFoundReason::NotObject;
         match self.store.lookup(context, key).await? {
             Lookup::NotBound => Err(Fault::missing(last)),
-            Lookup::NoContext => Err(self.no_context(context, last, is_nested)),
+            Lookup::NoContext => Err(self.no_context(context, last, is_compound_name)),
             Lookup::Bound(bound) => match &bound.target {
                 Target::Group(group) => f(&bound, group),
                 Target::Object(_) => Err(Fault::NoGroup(NoGroup)),

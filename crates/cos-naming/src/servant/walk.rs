@@ -21,7 +21,8 @@ pub(crate) const MAX_COMPONENTS: usize = 256;
 const MAX_HOPS: u8 = 16;
 
 /// The service context of forwarded requests. Its data is one byte: the number of times that services of zorb
-/// have forwarded the request. Loops through other services also end, because each service shortens the name.
+/// have forwarded the request. Services of other vendors do not pass it on. Loops through them also end,
+/// because each service shortens the name.
 const HOPS: ServiceContextId = ServiceContextId(0x5A4F_5210);
 
 /// An operation that changes the binding of a name.
@@ -39,9 +40,9 @@ pub(crate) enum Operation<'a> {
 
 /// Where [`Service::follow_name`] ended.
 pub(super) enum NameEnd<'n> {
-    /// In a context of this service. `key` and `last` are the last component. `is_nested` is true if others
-    /// precede it.
-    Local { context: ContextId, key: Key, last: &'n [NameComponent], is_nested: bool },
+    /// In a context of this service. `key` and `last` are the last component. `is_compound_name` is true if
+    /// others precede it.
+    Local { context: ContextId, key: Key, last: &'n [NameComponent], is_compound_name: bool },
     /// In a context of another service. `rest` is the rest of the name, to be resolved in that context.
     Remote { context: NamingContextRef, rest: &'n [NameComponent] },
 }
@@ -62,7 +63,7 @@ impl<S: Store> Service<S> {
         for (i, key) in keys.into_iter().enumerate() {
             let rest = n.get(i..).unwrap_or_default();
             if rest.len() == 1 {
-                return Ok(NameEnd::Local { context: current, key, last: rest, is_nested: i > 0 });
+                return Ok(NameEnd::Local { context: current, key, last: rest, is_compound_name: i > 0 });
             }
             let bound = match self.store.lookup(current, &key).await? {
                 Lookup::Bound(bound) => bound,
@@ -86,10 +87,15 @@ impl<S: Store> Service<S> {
     }
 
     /// Returns the failure for a context that does not exist: OBJECT_NOT_EXIST if the client called it, or
-    /// `CannotProceed` if a name led to it (`is_nested`).
-    pub(super) fn no_context(&self, context: ContextId, rest: &[NameComponent], is_nested: bool) -> Fault {
+    /// `CannotProceed` if a name led to it (`is_compound_name`).
+    pub(super) fn no_context(
+        &self,
+        context: ContextId,
+        rest: &[NameComponent],
+        is_compound_name: bool,
+    ) -> Fault {
         match self.context_ref::<NamingContextRef>(context) {
-            Ok(reference) if is_nested => Fault::cannot_proceed(reference, rest),
+            Ok(reference) if is_compound_name => Fault::cannot_proceed(reference, rest),
             _ => Fault::destroyed(),
         }
     }
@@ -101,8 +107,8 @@ impl<S: Store> Service<S> {
         n: &[NameComponent],
         operation: Operation<'_>,
     ) -> Result<Option<NamingContextRef>, Fault> {
-        let (context, key, last, is_nested) = match self.follow_name(context, n).await? {
-            NameEnd::Local { context, key, last, is_nested } => (context, key, last, is_nested),
+        let (context, key, last, is_compound_name) = match self.follow_name(context, n).await? {
+            NameEnd::Local { context, key, last, is_compound_name } => (context, key, last, is_compound_name),
             NameEnd::Remote { context, rest } => {
                 let executed = self.execute_remotely(&context, rest, operation).await;
                 return executed.map_err(|fault| remote_fault(fault, &context, rest));
@@ -139,7 +145,7 @@ impl<S: Store> Service<S> {
         };
         let is_join = matches!(change, Change::Join { .. });
         let created = self.store.change(change).await;
-        let created = created.map_err(|error| self.change_fault(error, context, last, is_nested))?;
+        let created = created.map_err(|error| self.change_fault(error, context, last, is_compound_name))?;
         if !is_join {
             self.balancer.forget(&group_id);
         }
@@ -152,14 +158,14 @@ impl<S: Store> Service<S> {
         error: ChangeError,
         context: ContextId,
         last: &[NameComponent],
-        is_nested: bool,
+        is_compound_name: bool,
     ) -> Fault {
         let refusal = match error {
             ChangeError::Refused(refusal) => refusal,
             ChangeError::Store(error) => return error.into(),
         };
         match refusal {
-            Refusal::NoContext => self.no_context(context, last, is_nested),
+            Refusal::NoContext => self.no_context(context, last, is_compound_name),
             Refusal::AlreadyBound => Fault::AlreadyBound(AlreadyBound),
             Refusal::NotBound => Fault::missing(last),
             Refusal::IsContext => Fault::not_found(NotFoundReason::NotObject, last),

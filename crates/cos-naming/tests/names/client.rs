@@ -68,7 +68,7 @@ async fn long_lists_come_in_pages() {
     assert_eq!(listing.page().await.unwrap().len(), 10);
     let rest = listing.all().await.unwrap();
     assert_eq!((rest.len(), &*rest[0].0, &*rest[24].0), (25, "n10", "n34"));
-    assert_eq!(site.server.iterators(), 0, "it was ended");
+    assert_eq!(site.server.iterator_count(), 0, "it was ended");
 }
 
 // clause: poa.naming.key, ior.corbaname.resolve

@@ -54,7 +54,7 @@ async fn every_binding_comes_once_however_it_is_asked_for() {
     further.destroy().await.unwrap();
     assert_eq!(kind(&further.next_one().await.unwrap_err()), SystemExceptionKind::ObjectNotExist);
     assert_eq!(kind(&further.destroy().await.unwrap_err()), SystemExceptionKind::ObjectNotExist);
-    assert_eq!(site.server.iterators(), 0);
+    assert_eq!(site.server.iterator_count(), 0);
 }
 
 // clause: poa.naming.iterator
@@ -82,7 +82,7 @@ async fn the_iterator_that_was_used_least_lately_makes_room() {
     let (a, b, c) = (iterator(&site, 1).await, iterator(&site, 1).await, iterator(&site, 1).await);
     a.next_one().await.unwrap();
     let d = iterator(&site, 1).await;
-    assert_eq!(site.server.iterators(), 3);
+    assert_eq!(site.server.iterator_count(), 3);
     assert_eq!(kind(&b.next_one().await.unwrap_err()), SystemExceptionKind::ObjectNotExist);
     for alive in [a, c, d] {
         alive.next_one().await.unwrap();
@@ -95,7 +95,7 @@ async fn idle_iterators_are_destroyed_after_their_timeout() {
     let site = Site::of(MemoryStore::new(), |builder| builder.iterator_timeout(timeout)).await;
     filled(3, &site).await;
     let idle = iterator(&site, 1).await;
-    while site.server.iterators() > 0 {
+    while site.server.iterator_count() > 0 {
         tokio::time::sleep(timeout).await;
     }
     assert_eq!(kind(&idle.next_one().await.unwrap_err()), SystemExceptionKind::ObjectNotExist);

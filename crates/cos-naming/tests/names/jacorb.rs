@@ -47,7 +47,7 @@ async fn programs_of_jacorb_bind_resolve_and_list() {
     let output = java(&jars, &[program.to_str().unwrap(), &at, &object.to_string()]).await;
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && said.trim() == "all is well", "{output:?}");
-    assert_eq!(site.server.iterators(), 0);
+    assert_eq!(site.server.iterator_count(), 0);
     let left = site.root.resolve(&name("left/Java")).await.unwrap().unwrap();
     assert_eq!(key_of(&left), "o");
     let (all, _) = site.root.list(10).await.unwrap();

@@ -31,7 +31,8 @@ use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKin
 ///
 /// On receipt, text, its bounds and the ordinals of enums are not checked. Faults in them are reported when
 /// the value is extracted, or when it must be converted for a peer with another byte order, version or code
-/// set. Values that contain value types are an exception: they are copied and checked completely on receipt.
+/// set. Values that contain value types, or that a fragment or chunk boundary divides, are an exception: they
+/// are copied and checked completely on receipt.
 /// The result of [`get`](Any::get) may be a view of the any's memory. Cloning an any copies no value.
 ///
 /// A graph of value types keeps its structure: references to one value remain references to one value. Values
@@ -212,7 +213,8 @@ impl Any {
     /// Reads a value of this type, without a type code. It is stored as described at [`Any`].
     ///
     /// # Errors
-    /// The bytes do not match the type. Text and ordinals are checked only if the value contains value types.
+    /// The bytes do not match the type. Text and ordinals are checked only if the value must be copied: if it
+    /// contains value types, or if a fragment or chunk boundary divides it.
     pub fn decode_value(code: &TypeCode, d: &mut Decoder<'_>) -> Result<Any, DecodeError> {
         let form = match ReceivedValue::take(code, d)? {
             Some(received) => Form::Received(Arc::new(received)),
@@ -280,7 +282,7 @@ impl CheckedValue {
         let (start, bookmark, nesting, received_stream) =
             (d.position(), d.bookmark(), custom::nesting(d), StreamProperties::of(d));
         let checked = match CheckedValue::read_into(StreamProperties::default(), code, d) {
-            Err(CopyError::Encode(EncodeError { kind: EncodeErrorKind::CustomState }))
+            Err(CopyError::Encode(EncodeError { kind: EncodeErrorKind::UnconvertibleCustomState }))
                 if received_stream != StreamProperties::default() =>
             {
                 d.return_to(bookmark);
@@ -291,7 +293,7 @@ impl CheckedValue {
         };
         checked.map_err(|fault| match fault {
             CopyError::Decode(error) => error,
-            CopyError::Encode(EncodeError { kind: EncodeErrorKind::CustomState }) => {
+            CopyError::Encode(EncodeError { kind: EncodeErrorKind::UnconvertibleCustomState }) => {
                 DecodeError::new(DecodeErrorKind::NotInAny, start)
             }
             // The form of local values can hold every valid value.
@@ -400,7 +402,8 @@ impl CdrDecode for Any {
     /// The size of a type code without parameters.
     const MIN_SIZE: usize = 4;
 
-    /// Reads the type code, then stores the value as received. Anys may nest [`MAX_NESTED_ANYS`] levels deep.
+    /// Reads the type code, then the value as [`decode_value`](Any::decode_value) does. Anys may nest
+    /// [`MAX_NESTED_ANYS`] levels deep.
     fn decode(d: &mut Decoder<'_>) -> Result<Any, DecodeError> {
         let code = TypeCode::decode(d)?;
         code.nodes.compile_for(d)?;
@@ -478,8 +481,8 @@ impl From<AnyError> for SystemException {
     fn from(error: AnyError) -> SystemException {
         let completed = CompletionStatus::No;
         match error {
-            AnyError::Encode(error) => error.system(completed),
-            AnyError::Decode(error) => error.system(completed),
+            AnyError::Encode(error) => error.to_system_exception(completed),
+            AnyError::Decode(error) => error.to_system_exception(completed),
             AnyError::TypeMismatch { .. } => {
                 SystemException::bad_operation().completed(completed).with_source(error)
             }

@@ -1,7 +1,6 @@
 //! The context of a decoder or encoder: application data that the decoding of values uses, and that an
 //! any keeps so that it can decode its value later.
 
-use core::any::Any;
 use core::fmt;
 use std::sync::Arc;
 
@@ -9,7 +8,7 @@ use super::decoder::Decoder;
 use super::encoder::Encoder;
 use super::text::InvalidText;
 
-pub(crate) trait Context: Any + Send + Sync {
+pub(crate) trait Context: core::any::Any + Send + Sync {
     /// Returns a shared copy of the context.
     fn to_shared(&self) -> Arc<dyn Context>;
 
@@ -17,11 +16,11 @@ pub(crate) trait Context: Any + Send + Sync {
 
     /// Returns the value types that a peer may send where one of their bases is expected. Only the module
     /// `value` knows the type of the result.
-    fn known_factories(&self) -> Option<&dyn Any>;
+    fn known_factories(&self) -> Option<&dyn core::any::Any>;
 
     /// Returns a table of functions that find further data, such as type codes, in a context of this Rust
-    /// type. Only the modules that use the data know the type of the table, so it is returned as [`Any`].
-    fn lookup_functions(&self) -> &'static (dyn Any + Send + Sync);
+    /// type. Only the modules that use the data know the type of the table.
+    fn lookup_functions(&self) -> &'static (dyn core::any::Any + Send + Sync);
 }
 
 impl fmt::Debug for dyn Context {
@@ -44,8 +43,8 @@ pub(super) enum ContextRetention {
 impl<'a> Decoder<'a> {
     /// Returns the context, if it is a `C`.
     #[inline]
-    pub fn context<C: Any>(&self) -> Option<&'a C> {
-        self.context.and_then(|context| (context as &dyn Any).downcast_ref())
+    pub fn context<C: core::any::Any>(&self) -> Option<&'a C> {
+        self.context.and_then(|context| (context as &dyn core::any::Any).downcast_ref())
     }
 
     pub(crate) fn dyn_context(&self) -> Option<&'a dyn Context> {

@@ -149,10 +149,10 @@ pub(super) fn read_ucs_4(d: &mut Decoder<'_>) -> Result<WString, DecodeError> {
         let len = d.read_len(1)?;
         (d.position(), d.take(len)?)
     };
-    let wrong = DecodeError::new(DecodeErrorKind::InvalidWideText, start);
+    let error = DecodeError::new(DecodeErrorKind::InvalidWideText, start);
     let (chars, odd) = bytes.as_chunks::<4>();
     if !odd.is_empty() {
-        return Err(wrong);
+        return Err(error);
     }
     // A character takes four bytes here, and at most four in UTF-8 or UTF-16.
     d.charge(bytes.len())?;
@@ -167,7 +167,7 @@ pub(super) fn read_ucs_4(d: &mut Decoder<'_>) -> Result<WString, DecodeError> {
                 units.get_or_insert_with(|| text.encode_utf16().collect::<Vec<_>>()).push(half);
                 continue;
             }
-            (None, Err(_)) => strings::replacement_char(d, wrong.kind, start)?,
+            (None, Err(_)) => strings::replacement_char(d, error.kind, start)?,
         };
         match &mut units {
             None => text.push(c),

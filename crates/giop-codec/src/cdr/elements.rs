@@ -28,7 +28,7 @@ impl<T: AnyBitPattern> Elements<T> {
     /// element. In a slice, elements must also have the same size in memory as in the encoding.
     const IS_VIEWABLE: bool = {
         let layout = <T as FixedLayout>::LAYOUT;
-        T::IS_VIEWABLE && size_of::<T>() == layout.size(0) && layout.end(0) == 0 && size_of::<T>() != 0
+        T::IS_VIEWABLE && size_of::<T>() == layout.size(0) && layout.end_phase(0) == 0 && size_of::<T>() != 0
     };
 }
 

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 
+use super::allocation::allocation_size;
 use super::context::ContextRetention;
 use super::layout::padding;
-use super::mapped::allocation_size;
 use super::streaming::LongRuns;
 use super::text::CodeSets;
 use super::value_state::WriteState;
@@ -198,8 +198,8 @@ impl Encoder {
     }
 
     /// Returns the number of bytes copied since the last [`reset`](Encoder::reset) or
-    /// [`drain_part`](Encoder::drain_part): those of shared buffers below the chunk threshold, and those
-    /// moved by an insertion before them.
+    /// [`drain_part`](Encoder::drain_part): those of shared buffers below the chunk threshold, and those of
+    /// the head that were moved because bytes were inserted before them.
     #[inline]
     pub fn copied(&self) -> usize {
         self.copied_bytes
@@ -293,7 +293,7 @@ impl Encoder {
         self.head.extend_from_slice(bytes);
     }
 
-    /// Returns whether a run of `len` bytes is written to a separate block.
+    /// Returns whether a run of `len` bytes is large enough for a separate block.
     pub(super) fn is_large_run(&self, len: usize) -> bool {
         len >= LARGE_RUN_BYTES.max(self.chunk_threshold)
     }

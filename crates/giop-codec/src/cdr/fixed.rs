@@ -142,7 +142,7 @@ pub(crate) fn write_strided<T: FixedLayout>(region: &mut [u8], items: &[T], is_f
         return;
     }
     if !is_foreign_order
-        && const { T::LAYOUT.end(0) == 0 }
+        && const { T::LAYOUT.end_phase(0) == 0 }
         && let Some(bytes) = T::run_as_bytes(items)
         && let Some(place) = region.get_mut(..bytes.len())
     {
@@ -160,7 +160,7 @@ pub(crate) fn write_strided<T: FixedLayout>(region: &mut [u8], items: &[T], is_f
 #[inline(always)]
 fn write_each<T: FixedLayout>(region: &mut [u8], items: &[T], is_foreign_order: bool) {
     for (place, item) in region.chunks_exact_mut(const { T::LAYOUT.stride() }).zip(items) {
-        FixedWriter::write(place, const { T::LAYOUT.end(0) }, is_foreign_order, item);
+        FixedWriter::write(place, const { T::LAYOUT.end_phase(0) }, is_foreign_order, item);
     }
 }
 
@@ -296,7 +296,7 @@ impl<'a> FixedReader<'a> {
             }
             let place = region.get(at..at + stride).unwrap_or_default();
             at += stride;
-            let mut r = FixedReader::new(place, const { T::LAYOUT.end(0) }, is_foreign_order);
+            let mut r = FixedReader::new(place, const { T::LAYOUT.end_phase(0) }, is_foreign_order);
             let item = T::get(&mut r);
             is_invalid |= r.is_invalid;
             item
@@ -340,7 +340,7 @@ pub(crate) fn read_strided<T: FixedLayout>(region: &[u8], out: &mut Vec<T>, is_f
     if is_foreign_order {
         return T::extend_swapped(out, region) || read_each(region, out, true);
     }
-    let starts_at_phase_0 = const { T::LAYOUT.end(0) == 0 };
+    let starts_at_phase_0 = const { T::LAYOUT.end_phase(0) == 0 };
     starts_at_phase_0 && T::extend_from_bytes(out, region) || read_each(region, out, false)
 }
 
@@ -348,7 +348,7 @@ pub(crate) fn read_strided<T: FixedLayout>(region: &[u8], out: &mut Vec<T>, is_f
 fn read_each<T: FixedLayout>(region: &[u8], out: &mut Vec<T>, is_foreign_order: bool) -> bool {
     let mut is_invalid = false;
     out.extend(region.chunks_exact(const { T::LAYOUT.stride() }).map(|place| {
-        let mut r = FixedReader::new(place, const { T::LAYOUT.end(0) }, is_foreign_order);
+        let mut r = FixedReader::new(place, const { T::LAYOUT.end_phase(0) }, is_foreign_order);
         let item = T::get(&mut r);
         is_invalid |= r.is_invalid;
         item

@@ -1,12 +1,12 @@
 //! Writes and reads values of fixed layout and runs of them. Each value or run needs one bounds check, one
 //! reservation of memory and one pass.
 
+use super::allocation::MIN_MAPPED_BYTES;
 use super::chunked;
 use super::decoder::Decoder;
 use super::encoder::Encoder;
 use super::fixed::{FixedReader, FixedWriter, read_strided, write_strided};
 use super::layout::FixedLayout;
-use super::mapped::MIN_MAPPED_BYTES;
 use crate::{DecodeError, DecodeErrorKind};
 
 /// Number of bytes that are zeroed at a time and then overwritten, while they are still in the first-level
@@ -56,7 +56,7 @@ impl Encoder {
             return;
         }
         if !self.is_foreign_order
-            && const { T::LAYOUT.end(0) == 0 }
+            && const { T::LAYOUT.end_phase(0) == 0 }
             && let Some(bytes) = T::run_as_bytes(items)
         {
             if bytes.len() >= MIN_MAPPED_BYTES {

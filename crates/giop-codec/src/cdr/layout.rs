@@ -11,7 +11,7 @@ use super::fixed::{FixedReader, FixedWriter};
 ///
 /// Let `A` be the greatest alignment among the primitives of a type. A primitive with that alignment starts
 /// at a multiple of `A`. Therefore the offset at which a value ends, modulo `A`, is a constant
-/// ([`Layout::end`]). All elements of a sequence but the first start at the same phase.
+/// ([`Layout::end_phase`]). All elements of a sequence but the first start at the same phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     align: usize,
@@ -91,14 +91,14 @@ impl Layout {
     /// Returns the offset modulo [`align`](Layout::align) at which a value ends. It is the same for every
     /// `phase` at which the value starts.
     #[inline(always)]
-    pub const fn end(&self, phase: usize) -> usize {
+    pub const fn end_phase(&self, phase: usize) -> usize {
         (phase + self.size_at[phase % 8]) % self.align
     }
 
     /// Returns the number of bytes from one element of a sequence to the next, from the second element on.
     #[inline(always)]
     pub const fn stride(&self) -> usize {
-        self.size_at[self.end(0)]
+        self.size_at[self.end_phase(0)]
     }
 
     /// Returns the size in bytes of `count` elements, the first of which starts at `phase`. Saturates.
@@ -111,13 +111,13 @@ impl Layout {
     }
 
     /// Returns the number of padding bytes at `phase` after which elements are encoded as from phase 0 on.
-    /// All elements are then one [`stride`](Layout::stride) apart. `None` if their bytes differ.
+    /// All elements are then one [`stride`](Layout::stride) apart. `None` if there is no such padding.
     ///
     /// The padding exists at every phase for primitives, and for types that end at a multiple of their
     /// alignment and begin with a primitive of that alignment.
     #[inline(always)]
     pub const fn run_padding(&self, phase: usize) -> Option<usize> {
-        if self.end(0) != 0 {
+        if self.end_phase(0) != 0 {
             None
         } else if self.first_align == self.align {
             Some(padding(phase, self.align))

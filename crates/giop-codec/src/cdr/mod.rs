@@ -8,9 +8,11 @@
 //! Examples are integers, floats, and structs and arrays of them. A run of consecutive values of such a type
 //! is written or read in one pass, with one bounds check.
 
+mod allocation;
 mod bits;
 mod bookmark;
 mod bounded;
+mod byte_swap;
 pub(crate) mod chunked;
 mod code_set_id;
 mod containers;
@@ -29,7 +31,6 @@ mod fragments;
 mod layout;
 mod long_double;
 mod map;
-mod mapped;
 mod nilable;
 mod optional;
 mod pad;
@@ -41,18 +42,19 @@ mod segments;
 mod seq;
 mod streaming;
 mod strings;
-mod swapped;
 mod text;
 mod traits;
 mod value_state;
 mod wide;
 
+pub use allocation::allocation_size;
 pub use bits::{
     BitsError, bit_field, replace_bit_field_truncated, signed_bit_field, try_replace_bit_field,
     try_replace_signed_bit_field,
 };
 pub(crate) use bookmark::Bookmark;
 pub use bounded::{BoundError, Bounded, BoundedContent, check_bound};
+pub(crate) use byte_swap::{TILE_BYTES, copy, swap, swap_in_place};
 pub(crate) use chunked::is_end_tag;
 pub use code_set_id::CodeSetId;
 pub(crate) use context::Context;
@@ -66,7 +68,6 @@ pub use fixed_seq::{FixedLengthError, FixedSeq};
 pub(crate) use layout::padding;
 pub use layout::{AnyBitPattern, FixedLayout, Layout};
 pub use long_double::LongDouble;
-pub use mapped::allocation_size;
 pub use nilable::Nilable;
 pub use optional::{OPTIONAL_MIN_SIZE, decode_optional, encode_optional};
 pub use pad::Pad;
@@ -75,7 +76,6 @@ pub use rewrite::Rewrites;
 pub use segments::Segments;
 pub use seq::{Element, Seq};
 pub use streaming::{MIN_STREAMED_RUN_BYTES, Outlet, PIECE_BYTES};
-pub(crate) use swapped::{TILE_BYTES, copy, swap, swap_in_place};
 pub use text::{Char, CharConversionError, CharSet, CodeSets, InvalidText, WChar, WCharSet};
 pub use traits::{CdrDecode, CdrEncode};
 pub(crate) use value_state::{Nesting, OpenChunk, ReadState, ReadTables, WriteState, WrittenTables};

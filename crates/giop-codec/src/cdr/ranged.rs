@@ -213,7 +213,7 @@ mod tests {
     use crate::{ByteOrder, Version};
 
     const TENTH: i128 = 0.1_f64.to_bits() as i128;
-    const LESS: i128 = (-2.5_f64).to_bits() as i128;
+    const MINUS_2_5: i128 = (-2.5_f64).to_bits() as i128;
 
     fn decode<T: CdrDecode>(bytes: &[u8]) -> Result<T, DecodeErrorKind> {
         T::decode(&mut Decoder::new(bytes, ByteOrder::Big, Version::V1_2)).map_err(|error| error.kind)
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn floats_and_decimals_have_bounds() {
-        type Part = Ranged<f64, LESS, TENTH>;
+        type Part = Ranged<f64, MINUS_2_5, TENTH>;
         assert!(Part::new(0.1).is_ok() && Part::new(-2.5).is_ok() && Part::new(0.0).is_ok());
         for value in [0.100_000_1, -2.6, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             assert_eq!(Part::new(value).unwrap_err().to_string(), "number is out of its range, -2.5 to 0.1");
@@ -257,6 +257,6 @@ mod tests {
         assert_eq!(decode::<Vec<Share>>(&[0, 0, 0, 2, 0, 1, 0, 2]).unwrap(), [Share::min_value(), Ranged(2)]);
         assert_eq!(decode::<[Share; 2]>(&[0, 1, 1, 0]), Err(DecodeErrorKind::OutOfRange));
         let nan = f64::NAN.to_be_bytes();
-        assert_eq!(decode::<Ranged<f64, LESS, TENTH>>(&nan), Err(DecodeErrorKind::OutOfRange));
+        assert_eq!(decode::<Ranged<f64, MINUS_2_5, TENTH>>(&nan), Err(DecodeErrorKind::OutOfRange));
     }
 }

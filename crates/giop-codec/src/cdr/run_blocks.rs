@@ -2,11 +2,11 @@
 
 use bytes::{Bytes, BytesMut};
 
+use super::allocation::allocation_size;
+use super::byte_swap::{TILE_BYTES, swap};
 use super::encoder::Encoder;
 use super::fixed::write_strided;
 use super::layout::FixedLayout;
-use super::mapped::allocation_size;
-use super::swapped::{TILE_BYTES, swap};
 
 /// Maximum number of bytes in all blocks that are kept for later runs. Two blocks are kept whatever their
 /// size, so that one can be filled while the other is queued for the socket.
@@ -26,19 +26,20 @@ impl Encoder {
         self.push_block(block, len, is_whole_run);
     }
 
-    /// Writes numbers of `1 << width` bytes in the foreign byte order. A large run is written to a block.
+    /// Writes numbers of `1 << log2_size` bytes in the foreign byte order. A large run is written to a block,
+    /// if one is free or may be added.
     #[inline(never)]
-    pub(crate) fn put_swapped(&mut self, width: u8, numbers: &[u8]) {
+    pub(crate) fn put_swapped(&mut self, log2_size: u8, numbers: &[u8]) {
         let len = numbers.len();
         if self.is_large_run(len)
             && let Some(mut block) = self.take_free_block(len)
         {
-            swap(width, numbers, block.get_mut(..len).unwrap_or_default());
+            swap(log2_size, numbers, block.get_mut(..len).unwrap_or_default());
             return self.push_block(block, len, true);
         }
         self.reserve(len);
         for tile in numbers.chunks(TILE_BYTES) {
-            swap(width, tile, self.append_zeros(tile.len()));
+            swap(log2_size, tile, self.append_zeros(tile.len()));
         }
     }
 

@@ -3,11 +3,11 @@
 
 use zerocopy::IntoBytes;
 
+use super::byte_swap::{TILE_BYTES, swap};
 use super::fixed::{FixedReader, FixedWriter};
 use super::layout::{FixedLayout, Layout};
 use super::long_double::LongDouble;
 use super::seq::Element;
-use super::swapped::{TILE_BYTES, swap};
 use super::text::Char;
 
 /// Implements [`CdrEncode`](crate::cdr::CdrEncode) and [`CdrDecode`](crate::cdr::CdrDecode) for types of

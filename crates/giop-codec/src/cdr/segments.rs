@@ -121,7 +121,7 @@ impl Segments {
 
     /// Returns each segment as a shared buffer, in the order of the message, and whether it was added by
     /// [`push_block`](Segments::push_block). `control` is the control buffer.
-    pub fn shared<'a>(&'a self, control: &'a Bytes) -> impl Iterator<Item = (Bytes, bool)> + 'a {
+    pub fn shared_pieces<'a>(&'a self, control: &'a Bytes) -> impl Iterator<Item = (Bytes, bool)> + 'a {
         self.segments.iter().map(|segment| match &segment.source {
             SegmentSource::Separate { bytes, is_block } => (bytes.clone(), *is_block),
             SegmentSource::Control(_) => (control.slice_ref(segment.bytes(control)), false),

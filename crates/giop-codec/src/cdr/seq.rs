@@ -44,7 +44,7 @@ impl<T: Element> Seq<T> {
 
     /// A check that fails to compile if the sizes of an element in memory and in CDR differ.
     const ASSERT_SAME_LAYOUT: () = assert!(
-        size_of::<T>() == Self::LAYOUT.size(0) && Self::LAYOUT.end(0) == 0 && size_of::<T>() != 0,
+        size_of::<T>() == Self::LAYOUT.size(0) && Self::LAYOUT.end_phase(0) == 0 && size_of::<T>() != 0,
         "the memory layout of an element of Seq must be its CDR layout"
     );
 

@@ -98,7 +98,8 @@ impl Encoder {
             self.put_u16(0);
             return Ok(());
         }
-        // Otherwise the receiver would take the first unit for a mark, and drop it or swap the text.
+        // If the first unit looks like a byte order mark, write a mark before it. Without that, the receiver
+        // would drop the unit or swap the text.
         let marked = matches!(text.units().next(), Some(BOM | SWAPPED_BOM));
         self.put_len((units + usize::from(marked)).saturating_mul(2))?;
         if marked {
@@ -317,10 +318,14 @@ fn decode_in_set<'a>(d: &mut Decoder<'a>, set: CharSet, bytes: &'a [u8]) -> Resu
     }
 }
 
-fn check_utf8<'a>(d: &Decoder<'a>, bytes: &'a [u8], wrong: DecodeErrorKind) -> Result<&'a str, DecodeError> {
+fn check_utf8<'a>(
+    d: &Decoder<'a>,
+    bytes: &'a [u8],
+    error_kind: DecodeErrorKind,
+) -> Result<&'a str, DecodeError> {
     str::from_utf8(bytes).map_err(|e| {
         let start = d.position() - bytes.len() - 1;
-        DecodeError::new(wrong, start + e.valid_up_to())
+        DecodeError::new(error_kind, start + e.valid_up_to())
     })
 }
 
@@ -328,11 +333,11 @@ fn check_utf8<'a>(d: &Decoder<'a>, bytes: &'a [u8], wrong: DecodeErrorKind) -> R
 #[cold]
 pub(super) fn replacement_char(
     d: &Decoder<'_>,
-    wrong: DecodeErrorKind,
+    error_kind: DecodeErrorKind,
     start: usize,
 ) -> Result<char, DecodeError> {
     match d.invalid_text_policy() {
-        InvalidText::Refuse => Err(DecodeError::new(wrong, start)),
+        InvalidText::Refuse => Err(DecodeError::new(error_kind, start)),
         InvalidText::Replace | InvalidText::Latin1 => Ok(char::REPLACEMENT_CHARACTER),
     }
 }
@@ -372,7 +377,7 @@ fn decode_lone_surrogates(
     start: usize,
 ) -> Result<WString, DecodeError> {
     let text: WString = pairs.iter().map(|pair| unit(*pair)).collect();
-    let wrong = if text.units().any(|unit| unit == 0) {
+    let error_kind = if text.units().any(|unit| unit == 0) {
         DecodeErrorKind::EmbeddedNul
     } else if d.code_sets().wchar == Some(WCharSet::Ucs2) && text.as_wstr().code_points().any(|c| c > 0xFFFF)
     {
@@ -380,7 +385,7 @@ fn decode_lone_surrogates(
     } else {
         return Ok(text);
     };
-    Err(DecodeError::new(wrong, start))
+    Err(DecodeError::new(error_kind, start))
 }
 
 fn wide_code_set(d: &Decoder<'_>) -> Result<WCharSet, DecodeError> {

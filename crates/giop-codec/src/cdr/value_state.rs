@@ -1,7 +1,6 @@
 //! The state of decoders and encoders in messages with value types. The tables of the values that were read
 //! or written are defined in the module `value`.
 
-use core::any::Any;
 use core::fmt;
 
 /// The data of the outermost chunked value.
@@ -35,7 +34,7 @@ pub(crate) struct ReadState<'a, T: ?Sized = dyn ReadTables> {
 }
 
 /// The tables of the values that a decoder has read.
-pub(crate) trait ReadTables: Any + Send + Sync {
+pub(crate) trait ReadTables: core::any::Any + Send + Sync {
     /// Creates a state from the arguments and a copy of these tables, for a clone of the decoder.
     fn clone_state<'a>(&self, nesting: Nesting<'a>, repository_ids: Vec<&'a str>) -> Box<ReadState<'a>>;
 }
@@ -66,7 +65,7 @@ pub(crate) struct OpenChunk {
 }
 
 /// The tables of the values that an encoder has written.
-pub(crate) trait WrittenTables: Any + fmt::Debug + Send + Sync {
+pub(crate) trait WrittenTables: core::any::Any + fmt::Debug + Send + Sync {
     /// Removes the entries of everything that was written at a position or after it.
     fn forget_from(&mut self, position: usize);
 }

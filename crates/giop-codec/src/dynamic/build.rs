@@ -41,17 +41,17 @@ pub(super) fn sized_default(nodes: &Nodes, index: Index) -> Result<(Value, usize
 /// that is not the label of another member.
 pub(super) fn discriminator_for(nodes: &Nodes, union: &Union, member: usize) -> Option<i64> {
     if union.default != u32::try_from(member).ok() {
-        return union.members.get(member).map(|member| member.label);
+        return union.members.get(member).map(|member| member.label_or_visibility);
     }
-    unlabelled(nodes, union)
+    unlabelled_discriminator(nodes, union)
 }
 
 /// Returns a discriminator that is not the label of a member.
-pub(super) fn unlabelled(nodes: &Nodes, union: &Union) -> Option<i64> {
+pub(super) fn unlabelled_discriminator(nodes: &Nodes, union: &Union) -> Option<i64> {
     let labels = LabelEncoding::of_node(nodes, union.discriminator)?;
     let default = union.default.map(|default| default as usize);
     let labelled = union.members.iter().enumerate().filter(|(at, _)| Some(*at) != default);
-    let used: HashSet<i64> = labelled.map(|(_, member)| member.label).collect();
+    let used: HashSet<i64> = labelled.map(|(_, member)| member.label_or_visibility).collect();
     // Every discriminator type has the value zero: try the values from zero upwards, then from -1 downwards.
     // The search ends because there are more candidates than labels, or the type has no further value.
     let mut candidates = (0..)

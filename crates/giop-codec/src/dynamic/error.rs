@@ -110,10 +110,14 @@ impl DynError {
     /// [`TypeMismatch`](DynErrorKind::TypeMismatch) becomes `BAD_OPERATION`, [`Limit`](DynErrorKind::Limit)
     /// becomes `IMP_LIMIT`, and all other kinds become `BAD_PARAM`.
     #[cold]
-    pub fn system(&self, completed: CompletionStatus) -> SystemException {
+    pub fn to_system_exception(&self, completed: CompletionStatus) -> SystemException {
         let kind = match self.kind() {
-            DynErrorKind::Decode(error) => return error.system(completed).with_source(self.clone()),
-            DynErrorKind::Encode(error) => return error.system(completed).with_source(self.clone()),
+            DynErrorKind::Decode(error) => {
+                return error.to_system_exception(completed).with_source(self.clone());
+            }
+            DynErrorKind::Encode(error) => {
+                return error.to_system_exception(completed).with_source(self.clone());
+            }
             DynErrorKind::TypeMismatch { .. } => SystemExceptionKind::BadOperation,
             DynErrorKind::Limit(_) => SystemExceptionKind::ImpLimit,
             _ => SystemExceptionKind::BadParam,
@@ -164,6 +168,6 @@ impl From<EncodeError> for DynError {
 impl From<DynError> for SystemException {
     /// Converts to a system exception with `COMPLETED_NO`.
     fn from(error: DynError) -> SystemException {
-        error.system(CompletionStatus::No)
+        error.to_system_exception(CompletionStatus::No)
     }
 }

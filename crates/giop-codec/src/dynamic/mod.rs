@@ -24,7 +24,7 @@ pub use interface::{
     ParamInfo,
 };
 #[cfg(feature = "serde")]
-pub use json::OfType;
+pub use json::DynamicSeed;
 pub use path::{Path, Step};
 pub use reflect::{Adaptive, Uses};
 pub use value::{Dynamic, Items, UnionValue, Value, ValueGraph, ValueNode};

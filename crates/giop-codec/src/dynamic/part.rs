@@ -273,7 +273,8 @@ fn select_member(code: &TypeCode, value: &mut Value, name: &str) -> Result<(), D
     select(&code, value, label.ok_or(DynErrorKind::InvalidValue("no discriminator selects the member"))?)
 }
 
-/// Calls `f` with the part at the end of the path. Unless `f` fails, unions on the path select its members.
+/// Calls `f` with the part at the end of the path. Each union on the path then selects the member to which
+/// the path leads, but is unchanged if `f` fails.
 fn set_at(
     code: &TypeCode,
     value: &mut Value,

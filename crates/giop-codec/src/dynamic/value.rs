@@ -102,7 +102,7 @@ pub enum Items {
     Floats(Seq<f32>),
     /// Elements of type `double`.
     Doubles(Seq<f64>),
-    /// Elements of any other type.
+    /// Elements of any other type, or elements of the types above as separate values.
     Values(Vec<Value>),
 }
 

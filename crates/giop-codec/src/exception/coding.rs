@@ -14,7 +14,7 @@ impl EncodeError {
     /// and `Yes` for results, which are encoded after it. The argument also selects the minor code if it
     /// differs between requests and replies.
     #[cold]
-    pub fn system(self, completed: CompletionStatus) -> SystemException {
+    pub fn to_system_exception(self, completed: CompletionStatus) -> SystemException {
         let in_request = completed != CompletionStatus::Yes;
         let (kind, minor) = match self.kind {
             EncodeErrorKind::CharNotInCodeSet => CHAR_NOT_IN_CODE_SET,
@@ -29,7 +29,7 @@ impl EncodeError {
             EncodeErrorKind::IncompleteTypeCode => (BadTypecode, minor::BAD_TYPECODE_INCOMPLETE),
             EncodeErrorKind::TooLong
             | EncodeErrorKind::DepthLimit
-            | EncodeErrorKind::CustomState
+            | EncodeErrorKind::UnconvertibleCustomState
             | EncodeErrorKind::Unrepresentable => (Marshal, MinorCode::NONE),
         };
         SystemException::new(kind, minor, completed).with_source(self)
@@ -39,15 +39,16 @@ impl EncodeError {
 impl From<EncodeError> for SystemException {
     /// Converts an error in the arguments of a request, with `COMPLETED_NO`.
     fn from(error: EncodeError) -> SystemException {
-        error.system(CompletionStatus::No)
+        error.to_system_exception(CompletionStatus::No)
     }
 }
 
 impl DecodeError {
     /// Converts to the system exception for the caller, with this error as its source. It is `MARSHAL` unless
-    /// the kind's documentation names another one. `completed` is as for [`EncodeError::system`].
+    /// the kind's documentation names another one.
+    /// `completed` has the same meaning as in [`EncodeError::to_system_exception`].
     #[cold]
-    pub fn system(self, completed: CompletionStatus) -> SystemException {
+    pub fn to_system_exception(self, completed: CompletionStatus) -> SystemException {
         let in_request = completed != CompletionStatus::Yes;
         let (kind, minor) = match self.kind {
             DecodeErrorKind::CharNotInCodeSet
@@ -104,5 +105,7 @@ pub fn check_argument<S: BoundedContent + ?Sized>(
 #[cold]
 fn too_long(argument: &str, length: usize, unit: &str, bound: usize) -> SystemException {
     let reason = format!("argument `{argument}` has {length} {unit}, but its bound is {bound}");
-    EncodeError::from(EncodeErrorKind::BoundExceeded).system(CompletionStatus::No).with_reason(reason)
+    EncodeError::from(EncodeErrorKind::BoundExceeded)
+        .to_system_exception(CompletionStatus::No)
+        .with_reason(reason)
 }

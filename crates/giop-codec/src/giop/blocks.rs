@@ -26,7 +26,8 @@ pub const MAX_BLOCKS: usize = 64;
 /// list after this number of bytes.
 pub const MAX_BLOCK_HEAD_BYTES: usize = 2048;
 
-/// The minimum length of a sequence that a receiver may rewrite, which needs the message in one buffer.
+/// The minimum length of a sequence whose first element a receiver may rewrite in place. For this, the
+/// receiver needs the message in one buffer.
 const MIN_REWRITTEN_BYTES: usize = 16 * 1024;
 
 /// The size of the part of a list before the pairs: byte order, version, padding and count.
@@ -113,17 +114,17 @@ fn read_list(d: &mut Decoder<'_>, body_at: usize, total: usize) -> Result<Vec<(u
 /// inserted. The size in the message header must then be patched again.
 ///
 /// A block is a chunk of the encoder with at least [`MIN_BLOCK_BYTES`] bytes. No list is inserted if there is
-/// only one block, because a single block needs no separate buffer. No list is inserted either if the message
-/// has a large chunk without the first element of its sequence. The receiver may rewrite that element in
-/// place, and needs the message in one buffer for this.
+/// only one block, because a single block needs no separate buffer. No list is inserted either if a large
+/// chunk lacks the first element of its sequence, or is in an encapsulation. The receiver may rewrite that
+/// element in place, and needs the message in one buffer for this.
 ///
 /// The message must be the first one in the encoder. The bytes of the encoder's head after the message's
 /// header are moved, but not the chunks.
 #[cold]
 pub fn insert_block_list(e: &mut Encoder) -> bool {
-    let has_rewritten =
+    let may_be_rewritten =
         || e.chunks().any(|(_, len, is_whole_run)| !is_whole_run && len >= MIN_REWRITTEN_BYTES);
-    if e.version() != Version::V1_2 || e.position() != e.len() || has_rewritten() {
+    if e.version() != Version::V1_2 || e.position() != e.len() || may_be_rewritten() {
         return false;
     }
     let blocks = || e.chunks().filter(|(_, len, _)| *len >= MIN_BLOCK_BYTES).take(MAX_BLOCKS);

@@ -170,7 +170,7 @@ const UNIX_EPOCH_TICKS: u64 = 0x01b2_1dd2_1381_4000;
 
 impl UtcTime {
     /// Converts a time to UTC, with inaccuracy 0. A time that cannot be represented becomes the nearest one.
-    pub fn from_system(moment: SystemTime) -> Self {
+    pub fn from_system_time(moment: SystemTime) -> Self {
         let time = match moment.duration_since(SystemTime::UNIX_EPOCH) {
             Ok(since) => UNIX_EPOCH_TICKS.saturating_add(ticks(since)),
             Err(before) => UNIX_EPOCH_TICKS.saturating_sub(ticks(before.duration())),
@@ -179,7 +179,7 @@ impl UtcTime {
     }
 
     /// Returns the system time; `None` if it cannot be represented.
-    pub fn to_system(self) -> Option<SystemTime> {
+    pub fn to_system_time(self) -> Option<SystemTime> {
         if self.time >= UNIX_EPOCH_TICKS {
             SystemTime::UNIX_EPOCH.checked_add(duration_of(self.time - UNIX_EPOCH_TICKS))
         } else {
@@ -229,7 +229,7 @@ pub enum Policy {
     Routing(RangeOf<RoutingType>),
     /// `MaxHopsPolicy`: the maximum number of routers that a request may pass.
     MaxHops(u16),
-    /// `QueueOrderPolicy`: bit 1 allows any order, 2 an order by time, 4 by priority, and 8 by deadline.
+    /// `QueueOrderPolicy`, a bit mask: 1 allows any order, 2 an order by time, 4 by priority, 8 by deadline.
     QueueOrder(u16),
     /// `BidirectionalPolicy`: whether a connection may be used in both directions (`BOTH`).
     Bidirectional(bool),

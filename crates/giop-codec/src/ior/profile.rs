@@ -124,7 +124,7 @@ impl IiopProfile {
 fn read_version(d: &mut Decoder<'_>) -> Result<Version, ProfileError> {
     let (major, minor) = (d.read_u8()?, d.read_u8()?);
     if major != 1 {
-        return Err(ProfileError::Major(major));
+        return Err(ProfileError::MajorVersion(major));
     }
     Ok(Version::from_minor(minor).unwrap_or(Version::V1_2))
 }
@@ -177,7 +177,7 @@ pub enum ProfileError {
     Tag(ProfileTag),
     /// The major version of the profile is not 1.
     #[error("the profile has major version {0}, but only 1 is supported")]
-    Major(u8),
+    MajorVersion(u8),
     /// The profile data does not decode. The offset in the error counts from the start of this data.
     #[error("the data of the profile does not decode")]
     Decode(#[from] DecodeError),

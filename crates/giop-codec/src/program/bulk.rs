@@ -76,7 +76,7 @@ impl Plan {
     /// Returns the `size_log2` and the count of the numbers in an element, if elements can be read as one
     /// array. After a fragment boundary, GIOP 1.1 aligns the members of a struct individually.
     fn as_numbers(&self, d: &Decoder<'_>) -> Option<(u8, usize)> {
-        self.uniform().filter(|_| self.is_number_array || !d.has_fragment_boundaries())
+        self.uniform_values().filter(|_| self.is_number_array || !d.has_fragment_boundaries())
     }
 
     /// Reads an element whose bytes are not contiguous: in native order, laid out as an element at phase 0.
@@ -183,7 +183,7 @@ impl Plan {
     }
 
     pub(crate) fn put_flat(&self, flat: &Bytes, e: &mut Encoder) {
-        match self.uniform() {
+        match self.uniform_values() {
             Some((size_log2, _)) => put_numbers(e, size_log2, flat),
             None => self.put(Run { first: None, others: flat }, false, e),
         }

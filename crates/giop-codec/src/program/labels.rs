@@ -34,8 +34,14 @@ impl LabelEncoding {
         }
     }
 
-    /// Reads a label and extends its bits to 64. The label of the default member is replaced by 0.
-    pub(crate) fn read(self, d: &mut Decoder<'_>, is_default: bool) -> Result<i64, DecodeError> {
+    /// Reads a discriminator and extends its bits to 64.
+    #[inline]
+    pub(crate) fn read(self, d: &mut Decoder<'_>) -> Result<i64, DecodeError> {
+        self.read_label(d, false)
+    }
+
+    /// Reads a label in a type code and extends its bits to 64. The default member's label is replaced by 0.
+    pub(crate) fn read_label(self, d: &mut Decoder<'_>, is_default: bool) -> Result<i64, DecodeError> {
         let label = match self {
             LabelEncoding::Boolean => i64::from(d.read_bool()?),
             LabelEncoding::Octet => d.read_u8()?.into(),

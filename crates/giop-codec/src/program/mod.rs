@@ -180,12 +180,12 @@ impl Steps {
 
     /// Returns the stride of a type that is a number aligned to 8, or an array of such numbers.
     #[cold]
-    pub(crate) fn wide_number_stride(&self, index: Index) -> Option<usize> {
+    pub(crate) fn stride_of_numbers_aligned_to_8(&self, index: Index) -> Option<usize> {
         let plan = self.plan(*self.plan_of.get(index as usize)?)?;
         (plan.is_number_array && plan.align == 8).then_some(plan.stride)
     }
 
-    pub(crate) fn is_fixed(&self, index: Index) -> bool {
+    pub(crate) fn has_fixed_layout(&self, index: Index) -> bool {
         self.plan_of.get(index as usize).is_some_and(|plan| *plan != NO_PLAN)
     }
 

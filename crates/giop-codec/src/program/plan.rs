@@ -66,7 +66,7 @@ pub(crate) struct Plan {
     /// The size in bytes of a value that starts at each phase.
     sizes: [u32; 8],
     pub(super) align: usize,
-    /// The phase modulo `align` at which every value ends, and all elements of a run but the first start.
+    /// The phase modulo `align` at which every value ends. All elements of a run but the first start at it.
     pub(crate) end_phase: usize,
     /// The size of every element of a run but the first, with its padding.
     pub(crate) stride: usize,
@@ -165,7 +165,7 @@ impl Plan {
         }
     }
 
-    /// Returns the padding before a run if all its elements have the same layout after it.
+    /// Returns the padding after which all elements of a run have one layout; `None` if the first differs.
     #[inline]
     pub(super) fn lead_padding(&self, phase: usize) -> Option<usize> {
         if phase % self.align == self.end_phase {
@@ -178,7 +178,7 @@ impl Plan {
     }
 
     /// Returns the `size_log2` and the count of the values in an element, if they are contiguous and alike.
-    pub(super) fn uniform(&self) -> Option<(u8, usize)> {
+    pub(super) fn uniform_values(&self) -> Option<(u8, usize)> {
         match self.method {
             ConversionMethod::Uniform(size_log2) => Some((size_log2, self.stride >> size_log2)),
             _ => None,

@@ -12,7 +12,7 @@ const MASK_COUNT: usize = 12;
 /// A mask of the lower byte of each 2-byte number.
 const LOWER_BYTES: u64 = 0x00FF_00FF_00FF_00FF;
 
-/// The masks that convert a run. Each field is within one word. The words repeat after some elements.
+/// The masks that convert a run. No value crosses a word boundary. The words repeat after some elements.
 #[derive(Debug)]
 pub(super) struct WordPattern {
     /// The number of bytes before the first whole word, if elements begin unaligned.

@@ -16,7 +16,7 @@ impl TypeCode {
     /// Type codes can be equal even if recursive types are written out to different depths. If more than
     /// 32768 different pairs of types would have to be compared, the type codes count as different.
     pub fn equal(&self, other: &TypeCode) -> bool {
-        Comparison::new(self, other, true).run(self.root, other.root)
+        Comparison { is_exact: true, ..Comparison::new(self, other) }.run(self.root, other.root)
     }
 
     /// Returns whether a value of one type can be used as a value of the other. Aliases are resolved, and
@@ -24,11 +24,12 @@ impl TypeCode {
     ///
     /// If more than 32768 pairs of types would have to be compared, the type codes count as different.
     pub fn equivalent(&self, other: &TypeCode) -> bool {
-        Comparison::new(self, other, false).run(self.root, other.root)
+        Comparison::new(self, other).run(self.root, other.root)
     }
 
     /// Returns the same type without the names of types, members and enumerators, which take most of the
-    /// encoding. Ids and aliases remain. The result is equivalent to this type code, but not equal.
+    /// encoding. Ids and aliases remain. The result is equivalent to this type code, but equal only if that
+    /// has no names.
     #[doc(alias = "get_compact_typecode")]
     pub fn compact(&self) -> TypeCode {
         if let Nodes::Static(_) = self.nodes
@@ -69,8 +70,8 @@ struct Comparison<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    fn new(a: &'a TypeCode, b: &'a TypeCode, is_exact: bool) -> Comparison<'a> {
-        Comparison { a: &a.nodes, b: &b.nodes, is_exact, pending: Vec::new(), queued: HashSet::new() }
+    fn new(a: &'a TypeCode, b: &'a TypeCode) -> Comparison<'a> {
+        Comparison { a: &a.nodes, b: &b.nodes, is_exact: false, pending: Vec::new(), queued: HashSet::new() }
     }
 
     /// Queues a pair of types not queued before. Returns `false` if they differ, or for too many pairs.
@@ -142,7 +143,7 @@ impl<'a> Comparison<'a> {
     fn compare_members(&mut self, a: &[Member], b: &[Member], has_labels: bool) -> bool {
         let mut equal = |(a, b): (&Member, &Member)| {
             (!self.is_exact || a.name == b.name)
-                && (!(has_labels || self.is_exact) || a.label == b.label)
+                && (!(has_labels || self.is_exact) || a.label_or_visibility == b.label_or_visibility)
                 && self.queue_pair(a.ty, b.ty)
         };
         a.len() == b.len() && a.iter().zip(b).all(&mut equal)

@@ -7,12 +7,12 @@ use crate::program::{
 };
 
 /// The maximum budget for the memory of all plans of an arena, in units of one field. A plan describes a type
-/// of fixed size. Types for which no budget is left are processed member by member.
+/// of fixed layout. Types for which no budget is left are processed member by member.
 ///
 /// The budget grows with the number of nodes and members, so that a small type code costs little memory.
 const MAX_PLAN_WEIGHT: usize = 8192;
 const MIN_PLAN_WEIGHT: usize = 256;
-const WEIGHT_OF_PART: usize = 4;
+const PLAN_WEIGHT_PER_PART: usize = 4;
 
 /// The maximum number of members that are examined to create plans, as a multiple of the plan budget.
 const MAX_WORK_FACTOR: usize = 8;
@@ -61,7 +61,7 @@ impl Steps {
         };
         let parts: usize = nodes.all().iter().map(|node| 1 + node.members().len()).sum();
         let weight_left =
-            WEIGHT_OF_PART.saturating_mul(parts).saturating_add(MIN_PLAN_WEIGHT).min(MAX_PLAN_WEIGHT);
+            PLAN_WEIGHT_PER_PART.saturating_mul(parts).saturating_add(MIN_PLAN_WEIGHT).min(MAX_PLAN_WEIGHT);
         let work_left = weight_left * MAX_WORK_FACTOR;
         let mut compiler = Compiler { nodes, classes: vec![None; count], weight_left, work_left, steps };
         for index in 0..count as Index {
@@ -145,15 +145,15 @@ impl Compiler<'_> {
             (Body::Content(content), TcKind::Alias) => self.classify(*content, level + 1),
             (Body::Members(members), kind) => {
                 let (mut fields, mut min_size, mut levels) = (0_usize, 0_u32, 0);
-                let mut is_fixed = kind == TcKind::Struct;
+                let mut has_fixed_layout = kind == TcKind::Struct;
                 for member in members {
                     let (member_fields, member_size) = match self.classify(member.ty, level + 1) {
-                        LayoutClass::Fixed { fields, min_size, levels: of } => {
-                            levels = levels.max(of);
+                        LayoutClass::Fixed { fields, min_size, levels: member_levels } => {
+                            levels = levels.max(member_levels);
                             (fields, min_size)
                         }
                         LayoutClass::Variable { min_size } => {
-                            is_fixed = false;
+                            has_fixed_layout = false;
                             (0, min_size)
                         }
                     };
@@ -161,7 +161,7 @@ impl Compiler<'_> {
                     min_size = min_size.saturating_add(member_size);
                 }
                 levels += 1;
-                match is_fixed && levels < MAX_LEVELS {
+                match has_fixed_layout && levels < MAX_LEVELS {
                     true => LayoutClass::Fixed { fields, min_size, levels },
                     false => LayoutClass::Variable { min_size },
                 }

@@ -27,7 +27,7 @@ impl TypeCode {
         name: &str,
         members: &[(&str, &TypeCode)],
     ) -> Result<TypeCode, CreateError> {
-        created(id, |set, root| {
+        create_type(id, |set, root| {
             let members = add_members(set, members);
             set.define_struct(root, id, name, &members)
         })
@@ -45,7 +45,7 @@ impl TypeCode {
         name: &str,
         members: &[(&str, &TypeCode)],
     ) -> Result<TypeCode, CreateError> {
-        created("", |set, root| {
+        create_type("", |set, root| {
             let members = add_members(set, members);
             set.define_exception(root, id, name, &members)
         })
@@ -54,7 +54,7 @@ impl TypeCode {
     /// Creates `enum name { enumerators };`.
     #[doc(alias = "create_enum_tc")]
     pub fn create_enum(id: &str, name: &str, enumerators: &[&str]) -> Result<TypeCode, CreateError> {
-        created("", |set, root| set.define_enum(root, id, name, enumerators))
+        create_type("", |set, root| set.define_enum(root, id, name, enumerators))
     }
 
     /// Creates `union name switch (discriminator) { members };`. `members` has an entry for each label.
@@ -79,7 +79,7 @@ impl TypeCode {
         discriminator: &TypeCode,
         members: &[(UnionLabel, &str, &TypeCode)],
     ) -> Result<TypeCode, CreateError> {
-        created(id, |set, root| {
+        create_type(id, |set, root| {
             let discriminator = set.add(discriminator);
             let added: Vec<_> =
                 members.iter().map(|(label, name, code)| (*label, *name, set.add(code))).collect();
@@ -92,7 +92,7 @@ impl TypeCode {
     /// Creates `typedef original name;`.
     #[doc(alias = "create_alias_tc")]
     pub fn create_alias(id: &str, name: &str, original: &TypeCode) -> Result<TypeCode, CreateError> {
-        created("", |set, root| {
+        create_type("", |set, root| {
             let original = set.add(original);
             set.define_alias(root, id, name, original)
         })
@@ -101,7 +101,7 @@ impl TypeCode {
     /// Creates the value box `valuetype name content;`.
     #[doc(alias = "create_value_box_tc")]
     pub fn create_value_box(id: &str, name: &str, content: &TypeCode) -> Result<TypeCode, CreateError> {
-        created("", |set, root| {
+        create_type("", |set, root| {
             let content = set.add(content);
             set.define_value_box(root, id, name, content)
         })
@@ -168,7 +168,7 @@ impl TypeCode {
     }
 
     /// Creates a placeholder for the struct, union, value type or event type with this id, so that the type
-    /// codes of its members can be created first. The `create_...` call that creates the type copies the
+    /// codes of its members can be create_type first. The `create_...` call that creates the type copies the
     /// types of the members, and replaces the placeholders in the copies.
     ///
     /// The kind of a placeholder is [`TcKind::Null`]. Sending a type code that is not
@@ -220,7 +220,7 @@ macro_rules! create_opaque {
             /// [`InvalidId`](CreateError::InvalidId), [`InvalidName`](CreateError::InvalidName).
             #[doc(alias = $alias)]
             pub fn $name(id: &str, name: &str) -> Result<TypeCode, CreateError> {
-                created("", |set, root| set.define_opaque(root, TcKind::$kind, id, name))
+                create_type("", |set, root| set.define_opaque(root, TcKind::$kind, id, name))
             }
         )*}
     };
@@ -236,7 +236,7 @@ create_opaque! {
 }
 
 /// Creates the type code of a type, which replaces the placeholders with this id unless it is empty.
-fn created(
+fn create_type(
     placeholder_id: &str,
     define: impl FnOnce(&mut TypeSet, TypeRef) -> Result<(), CreateError>,
 ) -> Result<TypeCode, CreateError> {
@@ -257,7 +257,7 @@ fn create_value_of(
     base: Option<&TypeCode>,
     members: &[(&str, &TypeCode, Visibility)],
 ) -> Result<TypeCode, CreateError> {
-    created(id, |set, root| {
+    create_type(id, |set, root| {
         let base = base.map(|base| set.add(base));
         let members: Vec<_> =
             members.iter().map(|(name, code, visibility)| (*name, set.add(code), *visibility)).collect();

@@ -220,7 +220,7 @@ impl Reader {
         for _ in 0..count {
             let name = read_name(d)?;
             let ty = self.read_type(d)?;
-            members.push(Member { name, ty, label: read_visibility(d)? });
+            members.push(Member { name, ty, label_or_visibility: read_visibility(d)? });
         }
         Ok(members.into())
     }
@@ -239,9 +239,9 @@ impl Reader {
         let mut members = d.new_vec(count)?;
         d.charge(size_of::<u32>().saturating_mul(count))?;
         for index in 0..count {
-            let label = labels.read(d, default == Some(index as u32))?;
+            let label = labels.read_label(d, default == Some(index as u32))?;
             let name = read_name(d)?;
-            members.push(Member { name, ty: self.read_type(d)?, label });
+            members.push(Member { name, ty: self.read_type(d)?, label_or_visibility: label });
         }
         Ok(Union::new(discriminator, default, members.into()))
     }

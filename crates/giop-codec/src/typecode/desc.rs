@@ -213,19 +213,19 @@ impl TypeCode {
 }
 
 fn build(desc: &TypeDesc) -> TypeCode {
-    let mut describer = Describer::default();
-    let root = describer.add(desc);
-    describer.builder.finish().map_or(TypeCode::NULL, |nodes| TypeCode::new(nodes, root))
+    let mut desc_builder = DescBuilder::default();
+    let root = desc_builder.add(desc);
+    desc_builder.builder.finish().map_or(TypeCode::NULL, |nodes| TypeCode::new(nodes, root))
 }
 
 #[derive(Default)]
-struct Describer {
+struct DescBuilder {
     builder: Builder,
     /// The indices of the named types created so far, by the address of their definition.
     known: HashMap<usize, Index>,
 }
 
-impl Describer {
+impl DescBuilder {
     fn add(&mut self, desc: &TypeDesc) -> Index {
         let node = match *desc {
             TypeDesc::Basic(kind) => return self.builder.basic(kind),
@@ -284,7 +284,7 @@ impl Describer {
                 let member = |(index, (label, name, desc)): (usize, &UnionMemberDesc)| Member {
                     name: Cow::Borrowed(*name),
                     ty: self.add(desc),
-                    label: if default.is_some_and(|default| default as usize == index) { 0 } else { *label },
+                    label_or_visibility: if default == Some(index as u32) { 0 } else { *label },
                 };
                 let members = members.iter().enumerate().map(member).collect();
                 (TcKind::Union, Body::Union(Box::new(Union::new(discriminator, default, members))))
@@ -296,7 +296,7 @@ impl Describer {
                 let member = |(name, desc, visibility): &ValueMemberDesc| Member {
                     name: Cow::Borrowed(*name),
                     ty: self.add(desc),
-                    label: *visibility as i64,
+                    label_or_visibility: *visibility as i64,
                 };
                 let members = members.iter().map(member).collect();
                 (kind, Body::Value(Box::new(Value { modifier, base, members })))
@@ -305,8 +305,11 @@ impl Describer {
     }
 
     fn members(&mut self, members: &[MemberDesc]) -> Box<[Member]> {
-        let member =
-            |(name, desc): &MemberDesc| Member { name: Cow::Borrowed(*name), ty: self.add(desc), label: 0 };
+        let member = |(name, desc): &MemberDesc| Member {
+            name: Cow::Borrowed(*name),
+            ty: self.add(desc),
+            label_or_visibility: 0,
+        };
         members.iter().map(member).collect()
     }
 }

@@ -53,8 +53,8 @@ fn idl_path(id: &str) -> Option<&str> {
 }
 
 /// Writes a type as it appears in the definition of another one.
-fn write_use(nodes: &Nodes, index: Index, depth: usize, f: &mut Formatter<'_>) -> fmt::Result {
-    let Some(depth) = depth.checked_sub(1) else { return f.write_str("...") };
+fn write_use(nodes: &Nodes, index: Index, levels_left: usize, f: &mut Formatter<'_>) -> fmt::Result {
+    let Some(levels_left) = levels_left.checked_sub(1) else { return f.write_str("...") };
     match nodes.at(index) {
         Node::Basic(kind) => f.write_str(kind.keyword()),
         Node::Text { wide, bound } => {
@@ -64,19 +64,19 @@ fn write_use(nodes: &Nodes, index: Index, depth: usize, f: &mut Formatter<'_>) -
         Node::Fixed { digits, scale } => write!(f, "fixed<{digits}, {scale}>"),
         Node::Sequence { element, bound } => {
             f.write_str("sequence<")?;
-            write_use(nodes, *element, depth, f)?;
+            write_use(nodes, *element, levels_left, f)?;
             if *bound == 0 { f.write_char('>') } else { write!(f, ", {bound}>") }
         }
         Node::Array { .. } => {
             let (mut element, mut lengths) = (index, Vec::new());
-            // The dimensions are collected in a loop, because `depth` limits only the nesting of sequences.
+            // The dimensions are collected in a loop: `levels_left` limits only the nesting of sequences.
             while let (Node::Array { element: next, length }, true) =
                 (nodes.at(element), lengths.len() < MAX_SHOWN_LEVELS)
             {
                 lengths.push(*length);
                 element = *next;
             }
-            write_use(nodes, element, depth, f)?;
+            write_use(nodes, element, levels_left, f)?;
             lengths.iter().try_for_each(|length| write!(f, "[{length}]"))
         }
         Node::Named(named) => ScopedName(named).fmt(f),
@@ -141,7 +141,7 @@ fn write_cases(nodes: &Nodes, union: &Union, f: &mut Formatter<'_>) -> fmt::Resu
             f.write_str("default: ")?;
         } else {
             f.write_str("case ")?;
-            write_label(nodes, union.discriminator, member.label, f)?;
+            write_label(nodes, union.discriminator, member.label_or_visibility, f)?;
             f.write_str(": ")?;
         }
         write_member(nodes, member, f)?;
@@ -176,7 +176,7 @@ fn write_state(nodes: &Nodes, value: &Value, f: &mut Formatter<'_>) -> fmt::Resu
     }
     f.write_str("{ ")?;
     for member in &value.members {
-        f.write_str(if member.label == 0 { "private " } else { "public " })?;
+        f.write_str(if member.label_or_visibility == 0 { "private " } else { "public " })?;
         write_member(nodes, member, f)?;
     }
     f.write_char('}')

@@ -135,7 +135,7 @@ impl Writer<'_> {
         });
         e.put_len(union.members.len())?;
         for member in &union.members {
-            labels.write(e, member.label)?;
+            labels.write(e, member.label_or_visibility)?;
             self.put_member(e, member)?;
         }
         Ok(())
@@ -150,7 +150,7 @@ impl Writer<'_> {
         e.put_len(value.members.len())?;
         for member in &value.members {
             self.put_member(e, member)?;
-            e.put_i16(member.label as i16);
+            e.put_i16(member.label_or_visibility as i16);
         }
         Ok(())
     }

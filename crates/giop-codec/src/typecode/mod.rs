@@ -220,7 +220,8 @@ impl TypeCode {
     pub fn member_discriminator(&self, index: usize) -> Result<Option<i64>, TypeCodeError> {
         let union = self.union()?;
         let member = union.members.get(index).ok_or(TypeCodeError::Bounds)?;
-        Ok((union.default.map(|default| default as usize) != Some(index)).then_some(member.label))
+        let is_default = union.default.map(|default| default as usize) == Some(index);
+        Ok((!is_default).then_some(member.label_or_visibility))
     }
 
     /// Returns the type of a union's discriminator.
@@ -278,7 +279,7 @@ impl TypeCode {
 
     /// Returns the visibility of a member of a value.
     pub fn member_visibility(&self, index: usize) -> Result<Visibility, TypeCodeError> {
-        match self.value()?.members.get(index).ok_or(TypeCodeError::Bounds)?.label {
+        match self.value()?.members.get(index).ok_or(TypeCodeError::Bounds)?.label_or_visibility {
             0 => Ok(Visibility::Private),
             _ => Ok(Visibility::Public),
         }

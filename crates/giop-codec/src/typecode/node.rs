@@ -57,7 +57,7 @@ pub(crate) struct Member {
     pub(crate) name: Name,
     pub(crate) ty: Index,
     /// The label of a union's member, extended to 64 bits, or the visibility of a value's member.
-    pub(crate) label: i64,
+    pub(crate) label_or_visibility: i64,
 }
 
 #[derive(Clone, Debug)]
@@ -73,7 +73,7 @@ pub(crate) struct Union {
 
 impl Union {
     pub(crate) fn new(discriminator: Index, default: Option<u32>, members: Box<[Member]>) -> Union {
-        let label = |index: &u32| members.get(*index as usize).map(|member| member.label);
+        let label = |index: &u32| members.get(*index as usize).map(|member| member.label_or_visibility);
         let mut by_label: Box<[u32]> =
             (0..members.len() as u32).filter(|index| Some(*index) != default).collect();
         by_label.sort_by_key(label);
@@ -83,9 +83,10 @@ impl Union {
     /// Returns the member that a discriminator selects, if any.
     pub(crate) fn selected(&self, discriminator: i64) -> Option<&Member> {
         let member = |index: &u32| self.members.get(*index as usize);
-        let at =
-            self.by_label.partition_point(|index| member(index).is_some_and(|m| m.label < discriminator));
-        let found = self.by_label.get(at).and_then(member).filter(|member| member.label == discriminator);
+        let at = self
+            .by_label
+            .partition_point(|index| member(index).is_some_and(|m| m.label_or_visibility < discriminator));
+        let found = self.by_label.get(at).and_then(member).filter(|m| m.label_or_visibility == discriminator);
         found.or_else(|| member(&self.default?))
     }
 }
@@ -143,7 +144,7 @@ impl Node {
 #[derive(Debug)]
 pub(crate) struct Arena {
     nodes: Box<[Node]>,
-    compiled: OnceLock<Box<Steps>>,
+    steps: OnceLock<Box<Steps>>,
 }
 
 /// The nodes of a type code, which it shares with its copies and parts.
@@ -154,11 +155,11 @@ pub(crate) enum Nodes {
 }
 
 /// The program of all [`Nodes::Static`], which refer to the same array.
-static COMPILED: OnceLock<Box<Steps>> = OnceLock::new();
+static STATIC_STEPS: OnceLock<Box<Steps>> = OnceLock::new();
 
 impl From<Box<[Node]>> for Nodes {
     fn from(nodes: Box<[Node]>) -> Nodes {
-        Nodes::Shared(Arc::new(Arena { nodes, compiled: OnceLock::new() }))
+        Nodes::Shared(Arc::new(Arena { nodes, steps: OnceLock::new() }))
     }
 }
 
@@ -171,18 +172,18 @@ impl Nodes {
     }
 
     /// Returns the program for values of all these types, which is compiled on first use.
-    pub(crate) fn compiled(&self) -> &Steps {
-        let place = match self {
-            Nodes::Static(_) => &COMPILED,
-            Nodes::Shared(arena) => &arena.compiled,
+    pub(crate) fn steps(&self) -> &Steps {
+        let cell = match self {
+            Nodes::Static(_) => &STATIC_STEPS,
+            Nodes::Shared(arena) => &arena.steps,
         };
-        place.get_or_init(|| Box::new(Steps::new(self)))
+        cell.get_or_init(|| Box::new(Steps::new(self)))
     }
 
     /// Compiles the program for received types, unless there is one, and charges the decoder for its size.
     pub(crate) fn compile_for(&self, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
         match self {
-            Nodes::Shared(arena) if arena.compiled.get().is_none() => d.charge(self.compiled().memory()),
+            Nodes::Shared(arena) if arena.steps.get().is_none() => d.charge(self.steps().memory()),
             _ => Ok(()),
         }
     }

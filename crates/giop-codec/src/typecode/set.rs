@@ -140,10 +140,10 @@ impl TypeSet {
     }
 
     fn content(&self, content: TypeRef) -> Result<Index, CreateError> {
-        self.with_values(content, CreateError::ContentType)
+        self.require_values(content, CreateError::ContentType)
     }
 
-    fn with_values(&self, ty: TypeRef, error: CreateError) -> Result<Index, CreateError> {
+    fn require_values(&self, ty: TypeRef, error: CreateError) -> Result<Index, CreateError> {
         has_values(&self.builder, ty.0).then_some(ty.0).ok_or(error)
     }
 
@@ -181,8 +181,8 @@ impl TypeSet {
         members: impl Iterator<Item = (&'m str, TypeRef, i64)>,
     ) -> Result<Box<[Member]>, CreateError> {
         let member = |(index, (name, ty, label))| {
-            let ty = self.with_values(ty, CreateError::MemberType(index))?;
-            Ok(Member { name: owned(name), ty, label })
+            let ty = self.require_values(ty, CreateError::MemberType(index))?;
+            Ok(Member { name: owned(name), ty, label_or_visibility: label })
         };
         members.enumerate().map(member).collect()
     }

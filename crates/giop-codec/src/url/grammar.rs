@@ -14,7 +14,7 @@ use nom::sequence::{delimited, preceded, terminated};
 
 use super::corbaloc::{Corbaloc, Corbaname, IiopAddress};
 use super::error::UrlErrorKind;
-use super::escape::{unescape, unescape_text};
+use super::escape::{needs_no_escape, unescape, unescape_text};
 use super::syntax::{ParseResult, SyntaxError, expect, syntax_error};
 use crate::Version;
 use crate::giop::ObjectKey;
@@ -39,7 +39,7 @@ pub(super) fn corbaloc(input: &str) -> Rule<'_, Corbaloc> {
 pub(super) fn corbaname(input: &str) -> Rule<'_, Corbaname> {
     let context = take_till(|c| c == '#').and_then(|input| location(input, Some(NAME_SERVICE)));
     let (name, context) = preceded(keyword("corbaname:"), context).parse(input)?;
-    let name = unescape_text(name.strip_prefix('#').unwrap_or(name), true)?;
+    let name = unescape_text(name.strip_prefix('#').unwrap_or(name), needs_no_escape)?;
     Ok(("", Corbaname { context, name }))
 }
 
@@ -53,7 +53,7 @@ pub(super) fn file(input: &str) -> Rule<'_, PathBuf> {
     if path.is_empty() {
         return Err(syntax_error(path, UrlErrorKind::EmptyPath));
     }
-    Ok(("", unescape_text(path, false)?.into()))
+    Ok(("", unescape_text(path, |_| true)?.into()))
 }
 
 /// `unix_socket | initial_reference | addresses`, up to the end of the input.
@@ -73,7 +73,7 @@ fn unix_socket<'a>(input: &'a str, default_key: Option<&str>) -> Rule<'a, Corbal
     let without_key = (socket.strip_suffix(':').unwrap_or(socket), end);
     let (socket, key) = socket.split_once(delimiter).unwrap_or(without_key);
     let (socket, version) = opt(version).parse(socket)?;
-    let path = unescape_text(socket, true)?;
+    let path = unescape_text(socket, needs_no_escape)?;
     if path.is_empty() {
         return Err(syntax_error(socket, UrlErrorKind::NoSocketPath));
     }
@@ -85,7 +85,7 @@ fn unix_socket<'a>(input: &'a str, default_key: Option<&str>) -> Rule<'a, Corbal
 fn initial_reference(input: &str) -> Rule<'_, Corbaloc> {
     let name = expect(alt((eof, preceded(char('/'), rest))), |_| UrlErrorKind::RirNotAlone);
     let (end, name) = preceded(keyword("rir:"), name).parse(input)?;
-    let name = if name.is_empty() { NAME_SERVICE.to_owned() } else { unescape_text(name, true)? };
+    let name = if name.is_empty() { NAME_SERVICE.to_owned() } else { unescape_text(name, needs_no_escape)? };
     Ok((end, Corbaloc::Rir { name }))
 }
 
@@ -116,7 +116,7 @@ fn lacks_last_host(list: &str) -> bool {
 /// Returns the key in the rest of the input, or the default. Without either, `delimiter` is at fault.
 fn object_key<'a>(input: &'a str, delimiter: &'a str, default: Option<&str>) -> Rule<'a, ObjectKey> {
     let key = match default {
-        _ if !input.is_empty() => unescape(input, true)?,
+        _ if !input.is_empty() => unescape(input, needs_no_escape)?,
         Some(key) => key.as_bytes().to_vec(),
         None => return Err(syntax_error(delimiter, UrlErrorKind::MissingKey)),
     };

@@ -34,7 +34,7 @@ pub(crate) struct Class {
 
 pub(crate) struct ClassChoice {
     pub(crate) class: Arc<Class>,
-    /// Whether it is exactly the type that is expected where the value is.
+    /// Whether the class is exactly that of the declared type, and not of a derived one.
     pub(crate) is_exact: bool,
     /// Whether the value is truncated to a base.
     pub(crate) is_truncated: bool,
@@ -47,7 +47,7 @@ pub(crate) struct Classes {
     by_type: HashMap<(usize, Index), (Nodes, Arc<Class>)>,
     /// The indices of the concrete types among some nodes, sorted by id. The key is the address of the nodes.
     by_id: HashMap<usize, (Nodes, Box<[Index]>)>,
-    /// The types that the program or its context knows, by id.
+    /// The types that the program or the decoder's context knows, by id.
     known: HashMap<Box<str>, TypeCode>,
 }
 
@@ -125,7 +125,7 @@ impl Classes {
         if let Some((_, class)) = self.by_type.get(&key) {
             return Ok(Arc::clone(class));
         }
-        let class = match known_bases(known, nodes, index) {
+        let class = match known_type_with_bases(known, nodes, index) {
             Some(TypeCode { nodes, root }) => Class::new(&nodes, root)?,
             None => Class::new(nodes, index)?,
         };
@@ -217,9 +217,9 @@ impl Class {
     }
 }
 
-/// Returns the known type with the same id if only it has a base, because JacORB omits bases.
+/// Returns the known type with the same id if it has a base and this type has none: JacORB omits bases.
 #[cold]
-fn known_bases(known: ValueTypeLookup<'_>, nodes: &Nodes, index: Index) -> Option<TypeCode> {
+fn known_type_with_bases(known: ValueTypeLookup<'_>, nodes: &Nodes, index: Index) -> Option<TypeCode> {
     let known = known(concrete_id(nodes.at(index))?)?;
     let has_base = |nodes: &Nodes, index| bases(nodes, index).nth(1).is_some();
     (!has_base(nodes, index) && has_base(&known.nodes, known.root)).then_some(known)
@@ -266,7 +266,7 @@ pub(crate) fn member_kind(nodes: &Nodes, member: Index) -> MemberKind {
     match nodes.at(member) {
         node if is_value(node) => MemberKind::Value,
         Node::Sequence { element, bound } => {
-            let (element, min_size) = (nodes.unaliased(*element), nodes.compiled().min_size(*element));
+            let (element, min_size) = (nodes.unaliased(*element), nodes.steps().min_size(*element));
             match is_value(nodes.at(element)) {
                 true => MemberKind::Values { element, bound: *bound, min_size },
                 false => MemberKind::Other,

@@ -12,7 +12,7 @@ use super::write::{self, EncodedValues};
 use crate::cdr::{Decoder, Encoder, Nesting, chunked};
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
-/// A piece of a custom value's state. Positions count from the alignment origin; a phase is one modulo 8.
+/// A piece of a custom value's state. Positions count from the alignment origin. A phase is a position mod 8.
 pub(crate) enum Piece<'a> {
     /// A chunk, with the position and the phase of its data.
     Chunk { at: usize, phase: usize, bytes: &'a [u8] },
@@ -88,7 +88,7 @@ pub(crate) fn read_custom_pieces<'a>(
     }
 }
 
-/// Begins a custom value, whose state gets this phase, if any. Returns the position of its tag.
+/// Begins a custom value, whose state must start at `phase`, if given. Returns the position of its tag.
 pub(crate) fn begin_custom_value(
     e: &mut Encoder,
     ids: &[&str],
@@ -124,7 +124,7 @@ pub(crate) fn put_custom_header(
         [] => {
             e.put_u32(VALUE | CHUNKED);
             if breaks_phase(e.position()) {
-                return Err(EncodeErrorKind::CustomState.into());
+                return Err(EncodeErrorKind::UnconvertibleCustomState.into());
             }
         }
         [id] if breaks_phase(at + 4 + id_len(e, id)) => {
@@ -149,7 +149,7 @@ pub(crate) fn put_custom_header(
             // The phase is known only now, because some ids may be indirections.
             if breaks_phase(e.position()) {
                 let Some(id) = ids.iter().find(|id| explicit_id_len(id) % 8 == 4) else {
-                    return Err(EncodeErrorKind::CustomState.into());
+                    return Err(EncodeErrorKind::UnconvertibleCustomState.into());
                 };
                 e.put_unconverted_str(id)?;
                 e.patch_u32(count_at, ids.len() as u32 + 1);

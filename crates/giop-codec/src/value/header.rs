@@ -26,7 +26,7 @@ pub(crate) struct ValueHeader {
     /// The position of the tag, counted from the alignment origin.
     pub(crate) at: usize,
     pub(crate) is_chunked: bool,
-    /// The end of the enclosing value's chunk, if this value begins inside it, as only TAO writes values.
+    /// The end of the enclosing value's chunk, if this value begins inside it. Only TAO writes such values.
     pub(super) outer_chunk_end: Option<usize>,
 }
 

@@ -24,7 +24,7 @@ const MAX_IDS: usize = 64;
 pub(super) struct DecodedValues {
     values: Vec<(usize, ValueEntry)>,
     /// Values in anys that were read after values at later positions.
-    reread: BTreeMap<usize, ValueEntry>,
+    out_of_order_values: BTreeMap<usize, ValueEntry>,
     /// Values that were read without a Rust type, such as those in anys.
     pub(super) untyped: BTreeMap<usize, UntypedValue>,
     /// The types of the values of a locally created any.
@@ -74,7 +74,7 @@ impl ReadTables for DecodedValues {
     fn clone_state<'a>(&self, nesting: Nesting<'a>, names: Vec<&'a str>) -> Box<ReadState<'a>> {
         let tables = DecodedValues {
             values: self.values.clone(),
-            reread: self.reread.clone(),
+            out_of_order_values: self.out_of_order_values.clone(),
             untyped: self.untyped.clone(),
             local_types: self.local_types.clone(),
             ids: self.ids.clone(),
@@ -206,7 +206,7 @@ fn begin_state<V: ValueForm>(
     } else if let Some(before) = item_at(&decoded.values, at) {
         known = *before;
     } else {
-        known = *decoded.reread.entry(at).or_insert(entry);
+        known = *decoded.out_of_order_values.entry(at).or_insert(entry);
     }
     let skips_rest = is_truncated || factory.is_custom;
     let progress = Progress::default();
@@ -517,7 +517,7 @@ impl DecodedValues {
     }
 
     fn entry(&self, position: usize) -> Option<&ValueEntry> {
-        item_at(&self.values, position).or_else(|| self.reread.get(&position))
+        item_at(&self.values, position).or_else(|| self.out_of_order_values.get(&position))
     }
 
     #[inline]
@@ -531,7 +531,7 @@ impl DecodedValues {
         self.nodes.as_mut()?.get_mut(index as usize)
     }
 
-    /// Returns a handle, which is weak until the graph is complete, because that may contain it.
+    /// Returns a handle. It is weak until the graph is complete, because the graph may contain the handle.
     fn handle<V>(&self, entry: ValueEntry) -> Option<Value<V>> {
         let graph = self.graphs.get(entry.graph)?;
         let link = match graph.is_complete() {

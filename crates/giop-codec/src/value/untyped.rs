@@ -40,7 +40,7 @@ pub(super) fn find_factory(d: &Decoder<'_>, id: &str) -> Option<&'static Factory
     }
 }
 
-/// Returns the type code of the value type with this id, if the program or its context knows it.
+/// Returns the type code of the value type with this id, if the program or the decoder's context knows it.
 pub(crate) fn value_type(d: &Decoder<'_>, id: &str) -> Option<TypeCode> {
     let known = find_factory(d, id).and_then(|factory| factory.type_desc).map(TypeCode::of_desc);
     let local_types = || DecodedValues::find(d)?.local_types.as_ref()?.codes.get(id).cloned();
@@ -176,17 +176,20 @@ pub(crate) fn open_value(
     Ok((at, is_chunked))
 }
 
-/// Writes the end tags of the bases that end after the first `members` members, if the encoder writes such
-/// tags. `ended` is the number of bases that have ended.
+/// Writes the end tags of the bases that end after the first `member_count` members, if the encoder writes
+/// such tags.
 pub(crate) fn end_complete_bases(
     e: &mut Encoder,
     class: &Class,
     is_chunked: bool,
-    members: usize,
-    ended: &mut usize,
+    member_count: usize,
+    ended_base_count: &mut usize,
 ) -> Result<(), EncodeError> {
-    while e.writes_base_end_tags && is_chunked && class.member_ends.get(*ended) == Some(&members) {
-        *ended += 1;
+    while e.writes_base_end_tags
+        && is_chunked
+        && class.member_ends.get(*ended_base_count) == Some(&member_count)
+    {
+        *ended_base_count += 1;
         write::end_base(e)?;
     }
     Ok(())
@@ -203,11 +206,11 @@ pub(super) fn put_id(e: &mut Encoder, id: &str) -> Result<(), EncodeError> {
 fn put_ids(e: &mut Encoder, ids: &Arc<[Arc<str>]>) -> Result<(), EncodeError> {
     let at = e.position().next_multiple_of(4);
     let encoded = EncodedValues::of(e);
-    if let Some(target) = encoded.untyped_lists.get(ids).copied() {
+    if let Some(target) = encoded.untyped_id_lists.get(ids).copied() {
         return write::put_indirection(e, target);
     }
     if !ids.iter().any(|id| is_always_in_full(id)) {
-        encoded.untyped_lists.insert(Arc::clone(ids), at);
+        encoded.untyped_id_lists.insert(Arc::clone(ids), at);
     }
     e.put_len(ids.len())?;
     ids.iter().try_for_each(|id| e.put_unconverted_str(id))

@@ -26,7 +26,7 @@ pub(super) struct EncodedValues {
     /// The positions of lists of ids, by the first id.
     id_lists: HashMap<&'static str, usize>,
     /// The positions of lists of ids of values that were written without a Rust type, such as those in anys.
-    pub(super) untyped_lists: HashMap<Arc<[Arc<str>]>, usize>,
+    pub(super) untyped_id_lists: HashMap<Arc<[Arc<str>]>, usize>,
     /// The types of values that are in anys inside this any, or that were written without a Rust type.
     pub(super) local_types: LocalTypes,
     frames: Vec<Frame>,
@@ -66,7 +66,7 @@ impl WrittenTables for EncodedValues {
         self.values.retain(|_, at| *at < position);
         self.ids.retain(|_, at| *at < position);
         self.id_lists.retain(|_, at| *at < position);
-        self.untyped_lists.retain(|_, at| *at < position);
+        self.untyped_id_lists.retain(|_, at| *at < position);
     }
 }
 

@@ -110,7 +110,7 @@ impl<'a> Copier<'a> {
     }
 
     pub(super) fn value(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, index: Index) -> CopyResult {
-        let steps = nodes.compiled();
+        let steps = nodes.steps();
         run_steps(steps, nodes, self, d, steps.entry(index))
     }
 }
@@ -157,7 +157,7 @@ impl StepActions for Copier<'_> {
     }
 
     fn label(&mut self, d: &mut Decoder<'_>, labels: LabelEncoding) -> Result<i64, DecodeError> {
-        let label = labels.read(d, false)?;
+        let label = labels.read(d)?;
         self.put(d, |e| labels.write(e, label))?;
         Ok(label)
     }
@@ -186,8 +186,8 @@ impl StepActions for Copier<'_> {
         self.put(d, |e| ior.encode(e))
     }
 
-    fn graph(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> CopyResult {
-        self.copy_graph(d, nodes, place)
+    fn graph(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, declared: Index) -> CopyResult {
+        self.copy_graph(d, nodes, declared)
     }
 
     fn principal(&mut self, d: &mut Decoder<'_>) -> CopyResult {

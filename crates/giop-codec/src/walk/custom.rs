@@ -70,7 +70,7 @@ impl Copier<'_> {
             && self.e.version() == d.version()
             && self.e.code_sets() == d.code_sets();
         if !has_same_properties && !self.is_output_discarded() {
-            return self.put(d, |_| Err(EncodeErrorKind::CustomState.into()));
+            return self.put(d, |_| Err(EncodeErrorKind::UnconvertibleCustomState.into()));
         }
         // The copy has the type that the header names, even if the program knows only a base of that type.
         let missing_id = implied_id.or(class.ids.first()).filter(|_| ids.is_empty()).cloned();
@@ -83,7 +83,7 @@ impl Copier<'_> {
         let phase = (!self.is_output_discarded()).then(|| custom::tag_phase(d));
         untyped::enter_value(d, value, missing_id.as_ref())?;
         let position = self.put(d, |e| custom::begin_custom_value(e, ids, phase))?;
-        self.graph.copied.insert(value.at, position, Some(&class));
+        self.graph.copied_values.insert(value.at, position, Some(&class));
         // The state may contain a reference.
         self.findings.has_references = true;
         custom::read_custom_pieces(d, value, &mut |d, piece| self.copy_piece(d, &piece))?;
@@ -100,23 +100,23 @@ impl Copier<'_> {
                 d.charge(VALUE_CHARGE_BYTES)?;
                 let phase = (!self.is_output_discarded()).then_some(*phase);
                 let position = self.put(d, |e| custom::put_custom_header(e, ids, phase))?;
-                self.graph.copied.insert(*at, position, None);
+                self.graph.copied_values.insert(*at, position, None);
             }
             Piece::Chunk { at, phase, bytes } => {
                 self.put(d, |e| e.put_len(bytes.len()))?;
                 if !self.is_output_discarded() && self.e.position() % 8 != *phase {
-                    return self.put(d, |_| Err(EncodeErrorKind::CustomState.into()));
+                    return self.put(d, |_| Err(EncodeErrorKind::UnconvertibleCustomState.into()));
                 }
-                let bytes = self.with_indirections(d, *at, bytes)?;
+                let bytes = self.adjust_indirections(d, *at, bytes)?;
                 self.e.put_raw(&bytes);
             }
         }
         self.after_step(d)
     }
 
-    /// Returns the data of a chunk that begins at `at`, with its indirections adjusted to the target. A word
+    /// Returns the data of a chunk that begins at `at`, with its indirections adjusted to the output. A word
     /// counts as an offset only if it follows the tag of an indirection and points exactly to a value.
-    fn with_indirections<'o>(
+    fn adjust_indirections<'o>(
         &self,
         d: &Decoder<'_>,
         at: usize,
@@ -138,7 +138,7 @@ impl Copier<'_> {
                 continue;
             }
             let Some(target) = (at + index).checked_sub(offset.unsigned_abs() as usize) else { continue };
-            let Some(new_target) = self.graph.copied.get(target).map(|value| value.new_position) else {
+            let Some(new_target) = self.graph.copied_values.get(target).map(|value| value.counterpart) else {
                 if custom::has_value_at(d, target) {
                     // The value is outside of this any, and it cannot be inserted into a custom state.
                     return Err(DecodeError::new(DecodeErrorKind::NotInAny, at + index - 4));

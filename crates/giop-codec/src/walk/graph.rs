@@ -21,13 +21,13 @@ use crate::{DecodeError, DecodeErrorKind};
 /// The bytes deducted from the decoder's memory limit for each value, in addition to its contents.
 pub(crate) const VALUE_CHARGE_BYTES: usize = 160;
 
-/// The new position of each value: a position in the target of a copy, or the number of a node in a graph.
+/// The counterpart of each value: a position in the target of a copy, or the number of a node in a graph.
 /// The key is the position in the source. One type serves copying, reading and writing to save code.
 #[derive(Default)]
 pub(crate) struct CopiedValues(HashMap<usize, CopiedValue>);
 
 pub(crate) struct CopiedValue {
-    pub(crate) new_position: usize,
+    pub(crate) counterpart: usize,
     /// `None` for a value in the state of a custom value, because its type is not known.
     class: Option<Arc<Class>>,
 }
@@ -46,8 +46,8 @@ impl CopiedValues {
     }
 
     #[inline(never)]
-    pub(crate) fn insert(&mut self, position: usize, new_position: usize, class: Option<&Arc<Class>>) {
-        self.0.insert(position, CopiedValue { new_position, class: class.cloned() });
+    pub(crate) fn insert(&mut self, position: usize, counterpart: usize, class: Option<&Arc<Class>>) {
+        self.0.insert(position, CopiedValue { counterpart, class: class.cloned() });
     }
 }
 
@@ -70,7 +70,7 @@ pub(super) struct GraphState {
     /// Whether each header contains the ids of all bases, so that any value can be truncated by a receiver.
     pub(super) writes_all_ids: bool,
     frames: Vec<Frame>,
-    pub(super) copied: CopiedValues,
+    pub(super) copied_values: CopiedValues,
     classes: Classes,
 }
 
@@ -101,12 +101,12 @@ impl Copier<'_> {
                 untyped::put_null(self.e);
                 Ok(())
             }
-            NextValue::Indirection(target) => match self.graph.copied.get(target) {
+            NextValue::Indirection(target) => match self.graph.copied_values.get(target) {
                 Some(value) if !value.is_a(declared_id(nodes, declared)) => {
                     Err(DecodeError::new(DecodeErrorKind::Malformed, d.position() - 8))
                 }
                 Some(value) => {
-                    let position = value.new_position;
+                    let position = value.counterpart;
                     self.put(d, |e| write::put_indirection(e, position))
                 }
                 None if self.graph.discards_result => {
@@ -136,9 +136,9 @@ impl Copier<'_> {
         ids: &[&str],
         implied_id: Option<&Arc<str>>,
     ) -> CopyResult {
-        if let Some(part) = self.graph.copied.get(value.at) {
+        if let Some(part) = self.graph.copied_values.get(value.at) {
             // The value is a part of another value outside of this any, and has already been copied.
-            let position = part.new_position;
+            let position = part.counterpart;
             self.put(d, |e| write::put_indirection(e, position))?;
             return skip_known_state(d, (nodes, declared), value, ids, implied_id, self.nested_anys);
         }
@@ -155,7 +155,7 @@ impl Copier<'_> {
         untyped::enter_value(d, value, missing_id)?;
         let (position, is_written_in_chunks) =
             self.put(d, |e| untyped::open_value(e, &class.ids, is_exact))?;
-        self.graph.copied.insert(value.at, position, Some(&class));
+        self.graph.copied_values.insert(value.at, position, Some(&class));
         self.graph.frames.push(Frame {
             class,
             next_member: 0,

@@ -52,7 +52,7 @@ impl Program {
     }
 
     pub(crate) fn steps(&self) -> &Steps {
-        self.code.nodes.compiled()
+        self.code.nodes.steps()
     }
 
     pub(crate) fn nodes(&self) -> &Nodes {

@@ -18,12 +18,12 @@ pub(crate) trait StepActions {
     fn wchar(&mut self, d: &mut Decoder<'_>) -> StepResult;
     fn decimal(&mut self, d: &mut Decoder<'_>, digits: u16) -> StepResult;
     fn label(&mut self, d: &mut Decoder<'_>, labels: LabelEncoding) -> StepResult<i64> {
-        labels.read(d, false)
+        labels.read(d)
     }
     fn any(&mut self, d: &mut Decoder<'_>) -> StepResult;
     fn type_code(&mut self, d: &mut Decoder<'_>) -> StepResult;
     fn object(&mut self, d: &mut Decoder<'_>) -> StepResult;
-    fn graph(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> StepResult;
+    fn graph(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, declared: Index) -> StepResult;
     fn principal(&mut self, d: &mut Decoder<'_>) -> StepResult;
     fn exception_id(&mut self, d: &mut Decoder<'_>, id: &str) -> StepResult;
     fn after_step(&mut self, _d: &mut Decoder<'_>) -> StepResult {
@@ -89,7 +89,7 @@ pub(crate) fn run_steps(
             Op::Any => actions.any(d)?,
             Op::TypeCode => actions.type_code(d)?,
             Op::Object => actions.object(d)?,
-            Op::Graph(place) => actions.graph(d, nodes, place)?,
+            Op::Graph(declared) => actions.graph(d, nodes, declared)?,
             Op::Principal => actions.principal(d)?,
             Op::ExceptionId(index) => {
                 if let Node::Named(NamedType { id, .. }) = nodes.at(index) {

@@ -56,8 +56,8 @@ impl Contents {
     }
 }
 
-/// Skips a value in an any, and checks its structure. Returns `None` if a part of it has a value type, even
-/// if the part is null. In that case, the position of the decoder is unspecified.
+/// Skips a value in an any, and checks its structure. Returns `None` if its type, or that of an any in it,
+/// includes a value type. In that case, the position of the decoder is unspecified.
 pub(crate) fn skip_in_any(code: &TypeCode, d: &mut Decoder<'_>) -> StepResult<Option<Contents>> {
     let possible = contents(&code.nodes, code.root);
     if possible.has_value_types {
@@ -72,7 +72,8 @@ pub(crate) fn skip_in_any(code: &TypeCode, d: &mut Decoder<'_>) -> StepResult<Op
     }
 }
 
-/// Skips a value. `checks_content` enables checks of text, of the bounds of text, and of ordinals.
+/// Skips a value. `checks_content` enables checks of text, of the bounds of text, and of ordinals. A type
+/// that includes a value type is always checked.
 pub(crate) fn skip_value(code: &TypeCode, d: &mut Decoder<'_>, checks_content: bool) -> StepResult<Contents> {
     let possible = contents(&code.nodes, code.root);
     if possible.has_value_types {
@@ -88,7 +89,7 @@ pub(crate) fn skip_value(code: &TypeCode, d: &mut Decoder<'_>, checks_content: b
 
 /// Returns the possible contents of values of a type. They are computed only once.
 pub(crate) fn contents(nodes: &Nodes, root: Index) -> Contents {
-    let steps = nodes.compiled();
+    let steps = nodes.steps();
     let find = || {
         let mut found = Contents::default();
         let mut visited = vec![false; nodes.all().len()];
@@ -124,7 +125,7 @@ impl Skipper {
     }
 
     fn value(&mut self, d: &mut Decoder<'_>, code: &TypeCode) -> StepResult {
-        let steps = code.nodes.compiled();
+        let steps = code.nodes.steps();
         run_steps(steps, &code.nodes, self, d, steps.entry(code.root))
     }
 }
@@ -190,7 +191,7 @@ impl StepActions for Skipper {
         if let LabelEncoding::WChar = labels {
             self.found.has_wide_text = true;
         }
-        labels.read(d, false)
+        labels.read(d)
     }
 
     fn any(&mut self, d: &mut Decoder<'_>) -> StepResult {
@@ -225,9 +226,9 @@ impl StepActions for Skipper {
         Ior::skip(d)
     }
 
-    fn graph(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> StepResult {
+    fn graph(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, declared: Index) -> StepResult {
         self.found.has_value_types = true;
-        skip_by_copying(&TypeCode::new(nodes.clone(), place), d)
+        skip_by_copying(&TypeCode::new(nodes.clone(), declared), d)
     }
 
     fn principal(&mut self, d: &mut Decoder<'_>) -> StepResult {

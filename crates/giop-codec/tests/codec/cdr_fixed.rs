@@ -71,7 +71,7 @@ fn what_is_no_number_is_refused() {
     }
     let error = Fixed::<1, 0>::decode(&mut Decoder::new(&[0xee], ByteOrder::Big, Version::V1_2)).unwrap_err();
     assert_eq!(error.offset, 0);
-    let exception = error.system(CompletionStatus::No);
+    let exception = error.to_system_exception(CompletionStatus::No);
     assert_eq!(exception.kind, SystemExceptionKind::Marshal);
 }
 

@@ -57,7 +57,7 @@ fn struct_runs_equal_their_members_one_by_one() {
 fn the_layout_of_bin_struct_is_that_of_the_book() {
     let layout = BinStruct::LAYOUT;
     assert_eq!((layout.align(), layout.size(0), layout.size(4), layout.stride()), (8, 24, 20, 24));
-    assert!((0..8).all(|phase| layout.end(phase) == 0));
+    assert!((0..8).all(|phase| layout.end_phase(phase) == 0));
     assert_eq!((layout.run_size(0, 3), layout.run_size(4, 3), layout.run_size(4, 0)), (72, 68, 0));
     assert_eq!((layout.run_padding(0), layout.run_padding(4), layout.min_size()), (Some(0), None, 20));
     let double = <f64 as FixedLayout>::LAYOUT;

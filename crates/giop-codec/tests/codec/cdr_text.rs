@@ -303,11 +303,11 @@ fn wide_text_without_the_means_is_refused() {
 
     let (no, yes) = (CompletionStatus::No, CompletionStatus::Yes);
     let raised = |kind, completed| {
-        let e = EncodeError::new(kind).system(completed);
+        let e = EncodeError::new(kind).to_system_exception(completed);
         (e.kind, e.minor, e.completed)
     };
     let received = |kind, completed| {
-        let e = DecodeError::new(kind, 0).system(completed);
+        let e = DecodeError::new(kind, 0).to_system_exception(completed);
         (e.kind, e.minor, e.completed)
     };
     let (marshal, bad_param) = (SystemExceptionKind::Marshal, SystemExceptionKind::BadParam);

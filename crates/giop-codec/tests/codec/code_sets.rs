@@ -153,7 +153,7 @@ fn nothing_in_common_is_codeset_incompatible_1() {
             let octets = encode("text", order, Version::V1_2, CodeSets::default()).unwrap();
             let error = decode::<String>(&octets, order, Version::V1_2, sets).unwrap_err();
             assert_eq!(error, DecodeErrorKind::NoCodeSet);
-            let error = DecodeError::new(error, 0).system(CompletionStatus::Yes);
+            let error = DecodeError::new(error, 0).to_system_exception(CompletionStatus::Yes);
             assert_eq!(error, raised(CompletionStatus::Yes));
         }
     }
@@ -261,7 +261,8 @@ fn what_a_set_does_not_have_is_a_data_conversion() {
     );
     let error = SystemException::data_conversion().with_minor(minor::DATA_CONVERSION_CHARACTER);
     assert_eq!(
-        giop_codec::EncodeError::from(EncodeErrorKind::CharNotInCodeSet).system(CompletionStatus::No),
+        giop_codec::EncodeError::from(EncodeErrorKind::CharNotInCodeSet)
+            .to_system_exception(CompletionStatus::No),
         error
     );
     // The offset is that of the byte.

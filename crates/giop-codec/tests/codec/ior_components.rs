@@ -157,7 +157,7 @@ fn profiles_of_unix_sockets_read_and_are_rebuilt() {
     let ior = Ior { type_id: String::new(), profiles };
     assert_eq!(ior.uiop_profiles().collect::<Vec<_>>(), [profile]);
     assert_eq!(ior.iiop_profiles().collect::<Vec<_>>(), [iiop]);
-    assert_eq!(UiopProfile::from_tagged(&major), Err(ProfileError::Major(2)));
+    assert_eq!(UiopProfile::from_tagged(&major), Err(ProfileError::MajorVersion(2)));
     let tag = ProfileTag::INTERNET_IOP;
     assert_eq!(UiopProfile::from_tagged(&ior.profiles[0]), Err(ProfileError::Tag(tag)));
 }
@@ -282,7 +282,7 @@ fn ranges_meet_where_both_take_a_value() {
 
 #[test]
 fn moments_are_counted_from_the_gregorian_reform() {
-    let epoch = UtcTime::from_system(SystemTime::UNIX_EPOCH);
+    let epoch = UtcTime::from_system_time(SystemTime::UNIX_EPOCH);
     // 141,427 days.
     assert_eq!(epoch.time, 141_427 * 86_400 * 10_000_000);
     for moment in [
@@ -290,13 +290,13 @@ fn moments_are_counted_from_the_gregorian_reform() {
         SystemTime::UNIX_EPOCH + Duration::new(1_900_000_000, 700),
         SystemTime::UNIX_EPOCH - Duration::from_secs(86_400 * 141_427),
     ] {
-        assert_eq!(UtcTime::from_system(moment).to_system(), Some(moment));
+        assert_eq!(UtcTime::from_system_time(moment).to_system_time(), Some(moment));
     }
     let long_ago = SystemTime::UNIX_EPOCH - Duration::from_secs(86_400 * 150_000);
-    assert_eq!(UtcTime::from_system(long_ago).time, 0);
+    assert_eq!(UtcTime::from_system_time(long_ago).time, 0);
     // Whether the last time that can be encoded can be represented as system time depends on the system; it
     // must not panic.
-    let _ = UtcTime { time: u64::MAX, inaccuracy: 0, displacement: 0 }.to_system();
+    let _ = UtcTime { time: u64::MAX, inaccuracy: 0, displacement: 0 }.to_system_time();
 }
 
 #[test]

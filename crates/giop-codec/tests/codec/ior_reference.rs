@@ -186,7 +186,7 @@ fn profile_octets(major: u8, minor: u8, host: &str, behind: &[u8]) -> TaggedProf
 fn versions_above_1_2_read_as_1_2_and_other_majors_are_passed_over() {
     let future = IiopProfile::from_tagged(&profile_octets(1, 7, "h", b"whatever comes behind")).unwrap();
     assert_eq!((future.version, future.host.as_str(), future.port), (Version::V1_2, "h", 99));
-    assert_eq!(IiopProfile::from_tagged(&profile_octets(2, 0, "h", b"")), Err(ProfileError::Major(2)));
+    assert_eq!(IiopProfile::from_tagged(&profile_octets(2, 0, "h", b"")), Err(ProfileError::MajorVersion(2)));
 
     let other = TaggedProfile { tag: ProfileTag(0x5441_4f00), data: Bytes::from_static(b"?") };
     let corrupt = TaggedProfile { tag: ProfileTag::INTERNET_IOP, data: Bytes::from_static(b"\x00\x01") };

@@ -180,7 +180,7 @@ fn nothing_is_made_that_is_not_registered() {
     let mut d = Decoder::new(&octets, ByteOrder::Big, Version::V1_2);
     let error = Option::<Value<Base>>::decode(&mut d).unwrap_err();
     assert_eq!((error.kind, error.offset), (DecodeErrorKind::NoValueFactory, 0));
-    let raised = error.system(giop_codec::exception::CompletionStatus::No);
+    let raised = error.to_system_exception(giop_codec::exception::CompletionStatus::No);
     assert_eq!(raised.minor, giop_codec::exception::minor::MARSHAL_NO_VALUE_FACTORY);
     // The type is known, but is not `LNode`.
     let factories = all();

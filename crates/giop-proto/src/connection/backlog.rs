@@ -81,8 +81,8 @@ impl Connection {
     #[cold]
     pub fn count_backlog_wait(&mut self) {
         self.clock.stop_message_timeout();
-        if self.requests.last_wait != Some(self.output.stats.messages_in) {
-            self.requests.last_wait = Some(self.output.stats.messages_in);
+        if self.admission.last_wait != Some(self.output.stats.messages_in) {
+            self.admission.last_wait = Some(self.output.stats.messages_in);
             // If this connection exceeds no limit itself, it waits because of all connections together.
             self.output
                 .stats

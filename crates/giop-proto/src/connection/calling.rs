@@ -235,7 +235,7 @@ impl PendingCall<'_> {
     pub fn cancel(&mut self) {
         let id = self.connection.calls.request_id(self.id);
         self.connection.input.rx.stream.forget_reply(id);
-        if self.connection.input.streamed.is_some() {
+        if self.connection.input.incoming_payload.is_some() {
             let loan = self.connection.stream(self.id).abandon();
             debug_assert!(loan.is_none(), "memory is never lent for a reply");
         }

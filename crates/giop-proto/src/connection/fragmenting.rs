@@ -65,13 +65,13 @@ pub(super) struct FragmentedMessage {
     piece_size: usize,
     /// The size of the first piece in bytes until it is queued, then 0.
     first_size: usize,
-    pub(super) rest: VecDeque<Bytes>,
-    pub(super) unqueued: usize,
+    pub(super) unqueued_chunks: VecDeque<Bytes>,
+    pub(super) unqueued_len: usize,
     /// True while more of the message will be supplied.
     pub(super) is_growing: bool,
     is_ended: bool,
     start: u64,
-    queued: u64,
+    queued_len: u64,
 }
 
 /// The pieces of a request that is sent while it is supplied, with no other messages between them.
@@ -131,9 +131,9 @@ impl FragmentQueue {
         self.open.is_empty()
     }
 
-    fn subtract(&mut self, partial: &FragmentedMessage, bytes: usize) {
+    fn subtract(&mut self, fragmented: &FragmentedMessage, bytes: usize) {
         self.bytes -= bytes;
-        if partial.call.is_none() {
+        if fragmented.call.is_none() {
             self.reply_bytes -= bytes;
         }
     }
@@ -160,35 +160,35 @@ impl FragmentQueue {
     }
 
     pub(super) fn growing_reply(&self, token: ServeToken) -> Option<&FragmentedMessage> {
-        self.open.iter().find(|partial| partial.is_growing_reply_to(token))
+        self.open.iter().find(|fragmented| fragmented.is_growing_reply_to(token))
     }
 
     /// Appends to the growing reply to this request, which `is_last` ends. Returns whether there is one.
     pub(super) fn append(&mut self, token: ServeToken, bytes: &mut Encoder, is_last: bool) -> bool {
-        let is_wanted = |partial: &&mut FragmentedMessage| partial.is_growing_reply_to(token);
-        let Some(partial) = self.open.iter_mut().find(is_wanted) else { return false };
-        let chunks_before = partial.rest.len();
-        bytes.drain_part(&mut partial.rest);
-        let added = partial.rest.range(chunks_before..).map(Bytes::len).sum::<usize>();
-        partial.unqueued += added;
+        let is_wanted = |fragmented: &&mut FragmentedMessage| fragmented.is_growing_reply_to(token);
+        let Some(fragmented) = self.open.iter_mut().find(is_wanted) else { return false };
+        let chunks_before = fragmented.unqueued_chunks.len();
+        bytes.drain_part(&mut fragmented.unqueued_chunks);
+        let added = fragmented.unqueued_chunks.range(chunks_before..).map(Bytes::len).sum::<usize>();
+        fragmented.unqueued_len += added;
         self.bytes += added;
         self.reply_bytes += added;
-        partial.is_growing = !is_last;
+        fragmented.is_growing = !is_last;
         true
     }
 
-    pub(super) fn add(&mut self, partial: FragmentedMessage) {
-        self.bytes += partial.unqueued;
-        if partial.call.is_none() {
-            self.reply_bytes += partial.unqueued;
+    pub(super) fn add(&mut self, fragmented: FragmentedMessage) {
+        self.bytes += fragmented.unqueued_len;
+        if fragmented.call.is_none() {
+            self.reply_bytes += fragmented.unqueued_len;
         }
-        if partial.answered_request.is_some() {
+        if fragmented.answered_request.is_some() {
             self.growing_count += 1;
-            self.open.push_back(partial);
+            self.open.push_back(fragmented);
         } else if self.open.len() - self.growing_count < MAX_OPEN_MESSAGES {
-            self.open.push_back(partial);
+            self.open.push_back(fragmented);
         } else {
-            self.waiting.push_back(partial);
+            self.waiting.push_back(fragmented);
         }
     }
 
@@ -197,47 +197,47 @@ impl FragmentQueue {
     }
 
     /// Puts a message back after a piece of it was queued. After its last piece, another may start.
-    fn put_back_after_piece(&mut self, partial: FragmentedMessage) {
-        if partial.is_ended {
-            self.handle_removal(&partial);
+    fn put_back_after_piece(&mut self, fragmented: FragmentedMessage) {
+        if fragmented.is_ended {
+            self.handle_removal(&fragmented);
         } else {
-            self.open.push_back(partial);
+            self.open.push_back(fragmented);
         }
     }
 
-    fn handle_removal(&mut self, partial: &FragmentedMessage) {
-        match partial.answered_request {
+    fn handle_removal(&mut self, fragmented: &FragmentedMessage) {
+        match fragmented.answered_request {
             Some(_) => self.growing_count -= 1,
             None => self.open.extend(self.waiting.pop_front()),
         }
     }
 
     fn has_id(&self, id: RequestId) -> bool {
-        self.open.iter().chain(&self.waiting).any(|partial| partial.id == id)
+        self.open.iter().chain(&self.waiting).any(|fragmented| fragmented.id == id)
     }
 
     fn remove(&mut self, id: RequestId, is_reply: bool) -> Option<FragmentedMessage> {
-        let is_wanted = |partial: &FragmentedMessage| {
-            partial.id == id && partial.call.is_none() == is_reply && !partial.is_growing
+        let is_wanted = |fragmented: &FragmentedMessage| {
+            fragmented.id == id && fragmented.call.is_none() == is_reply && !fragmented.is_growing
         };
         if let Some(at) = self.waiting.iter().position(is_wanted) {
-            let partial = self.waiting.remove(at)?;
-            self.subtract(&partial, partial.unqueued);
-            return Some(partial);
+            let fragmented = self.waiting.remove(at)?;
+            self.subtract(&fragmented, fragmented.unqueued_len);
+            return Some(fragmented);
         }
         self.remove_open(is_wanted)
     }
 
     pub(super) fn remove_growing(&mut self, token: ServeToken) -> Option<FragmentedMessage> {
-        self.remove_open(|partial| partial.is_growing_reply_to(token))
+        self.remove_open(|fragmented| fragmented.is_growing_reply_to(token))
     }
 
     fn remove_open(&mut self, is_wanted: impl Fn(&FragmentedMessage) -> bool) -> Option<FragmentedMessage> {
         let at = self.open.iter().position(is_wanted)?;
-        let partial = self.open.remove(at)?;
-        self.subtract(&partial, partial.unqueued);
-        self.handle_removal(&partial);
-        Some(partial)
+        let fragmented = self.open.remove(at)?;
+        self.subtract(&fragmented, fragmented.unqueued_len);
+        self.handle_removal(&fragmented);
+        Some(fragmented)
     }
 }
 
@@ -257,7 +257,7 @@ impl FragmentedMessage {
 
     /// Returns whether the next piece can be queued: it is full, or the end of the message is known.
     fn is_ready(&self) -> bool {
-        !self.is_growing || self.unqueued > self.next_payload()
+        !self.is_growing || self.unqueued_len > self.next_payload()
     }
 
     /// Queues the next piece, and returns the number of bytes of the message in it.
@@ -268,16 +268,16 @@ impl FragmentedMessage {
             self.start = before;
             first_size // the header in it announces more fragments already
         } else {
-            let payload = self.unqueued.min(self.next_payload());
-            let more = self.is_growing || self.unqueued > payload;
+            let payload = self.unqueued_len.min(self.next_payload());
+            let more = self.is_growing || self.unqueued_len > payload;
             tx.push(&fragment_header(self.id, self.order, payload, more));
             self.is_ended = !more;
             payload
         };
         let mut wanted = payload;
-        while let Some(mut chunk) = self.rest.pop_front() {
+        while let Some(mut chunk) = self.unqueued_chunks.pop_front() {
             if chunk.len() > wanted {
-                self.rest.push_front(chunk.split_off(wanted));
+                self.unqueued_chunks.push_front(chunk.split_off(wanted));
             }
             wanted -= chunk.len();
             tx.push_chunk(chunk);
@@ -285,8 +285,8 @@ impl FragmentedMessage {
                 break;
             }
         }
-        self.unqueued -= payload;
-        self.queued += tx.queued() - before;
+        self.unqueued_len -= payload;
+        self.queued_len += tx.queued() - before;
         payload
     }
 
@@ -296,7 +296,7 @@ impl FragmentedMessage {
 
     /// Returns whether the queued pieces are contiguous, and nothing was queued after them.
     fn is_contiguous_and_last(&self, tx: &Outbox) -> bool {
-        tx.queued().checked_sub(self.start) == Some(self.queued)
+        tx.queued().checked_sub(self.start) == Some(self.queued_len)
     }
 }
 
@@ -315,11 +315,13 @@ impl Output {
     /// request, or `None` for a reply. Returns `false` if the message must be queued as a whole.
     #[cold]
     pub(super) fn queue_in_pieces(&mut self, call: Option<CallId>, message: &mut Encoder) -> bool {
-        let Some(partial) = self.cut_first(message, self.fragment_queue.max_piece_size, None) else {
+        let Some(fragmented) =
+            self.take_fragmented_message(message, self.fragment_queue.max_piece_size, None)
+        else {
             return false;
         };
         message.reset(message.order(), message.version());
-        self.fragment_queue.add(FragmentedMessage { call, ..partial });
+        self.fragment_queue.add(FragmentedMessage { call, ..fragmented });
         true
     }
 
@@ -328,9 +330,9 @@ impl Output {
     pub(super) fn queue_pieces(&mut self, calls: &mut Calls<Outcome>, now: Instant) {
         let mut unready_count = 0;
         while self.partial_request.is_none() && self.tx.backlog() < MAX_QUEUED_AHEAD_BYTES {
-            let Some(mut partial) = self.fragment_queue.take_next() else { break };
-            if !partial.is_ready() {
-                self.fragment_queue.open.push_back(partial);
+            let Some(mut fragmented) = self.fragment_queue.take_next() else { break };
+            if !fragmented.is_ready() {
+                self.fragment_queue.open.push_back(fragmented);
                 unready_count += 1;
                 if unready_count >= self.fragment_queue.open.len() {
                     break;
@@ -338,19 +340,19 @@ impl Output {
                 continue;
             }
             unready_count = 0;
-            let taken = partial.queue_piece(&mut self.tx);
-            self.fragment_queue.subtract(&partial, taken);
-            if let Some(call) = partial.call {
-                let is_interleaved = !partial.is_contiguous_and_last(&self.tx);
-                let end = if partial.is_ended { self.tx.queued() } else { u64::MAX };
+            let taken = fragmented.queue_piece(&mut self.tx);
+            self.fragment_queue.subtract(&fragmented, taken);
+            if let Some(call) = fragmented.call {
+                let is_interleaved = !fragmented.is_contiguous_and_last(&self.tx);
+                let end = if fragmented.is_ended { self.tx.queued() } else { u64::MAX };
                 calls.record_span(
                     call,
-                    RequestSpan { start: partial.start, end, is_locate: false, is_interleaved },
+                    RequestSpan { start: fragmented.start, end, is_locate: false, is_interleaved },
                 );
             } else {
                 self.reply_backlog.add(taken);
             }
-            self.fragment_queue.put_back_after_piece(partial);
+            self.fragment_queue.put_back_after_piece(fragmented);
             self.count_message(now);
         }
     }
@@ -358,10 +360,11 @@ impl Output {
     /// Queues all pieces of a oneway. Returns `None` if the oneway must be queued as a whole.
     #[cold]
     pub(super) fn queue_oneway_in_pieces(&mut self, message: &mut Encoder, now: Instant) -> Option<()> {
-        let mut partial = self.cut_first(message, self.fragment_queue.max_piece_size, None)?;
+        let mut fragmented =
+            self.take_fragmented_message(message, self.fragment_queue.max_piece_size, None)?;
         message.reset(message.order(), message.version());
-        while !partial.is_ended {
-            partial.queue_piece(&mut self.tx);
+        while !fragmented.is_ended {
+            fragmented.queue_piece(&mut self.tx);
             self.count_message(now);
         }
         Some(())
@@ -371,8 +374,8 @@ impl Output {
     /// is larger if the headers do not fit. `body_at` is the offset of the message's body; if it is `None`,
     /// the header is decoded to find the body. The encoder is left empty, and can continue the message.
     ///
-    /// Returns `None` if the message is not larger than its first piece, or its id is that of another one.
-    pub(super) fn cut_first(
+    /// Returns `None` if the message is not larger than its first piece, or another one in pieces has its id.
+    pub(super) fn take_fragmented_message(
         &mut self,
         message: &mut Encoder,
         piece_size: usize,
@@ -380,11 +383,11 @@ impl Output {
     ) -> Option<FragmentedMessage> {
         debug_assert!(self.partial_request.is_none(), "no message may be queued in the middle of a request");
         let total = message.len();
-        let (header, id, first_size) = self.mark_first(message, total, piece_size, body_at)?;
+        let (header, id, first_size) = self.mark_as_first_piece(message, total, piece_size, body_at)?;
         self.stats.bytes_copied_out += message.copied() as u64;
         self.version = message.version();
-        let mut rest = VecDeque::new();
-        message.drain_part(&mut rest);
+        let mut unqueued_chunks = VecDeque::new();
+        message.drain_part(&mut unqueued_chunks);
         Some(FragmentedMessage {
             call: None,
             answered_request: None,
@@ -392,17 +395,17 @@ impl Output {
             order: header.order,
             piece_size,
             first_size,
-            rest,
-            unqueued: total,
+            unqueued_chunks,
+            unqueued_len: total,
             is_growing: false,
             is_ended: false,
             start: u64::MAX,
-            queued: 0,
+            queued_len: 0,
         })
     }
 
     /// Changes the header to that of a first piece. Returns the header, the id, and the size of the piece.
-    fn mark_first(
+    fn mark_as_first_piece(
         &self,
         message: &mut Encoder,
         total: usize,
@@ -435,7 +438,7 @@ impl Output {
         if total <= piece_size || message.version() != Version::V1_2 {
             return None;
         }
-        let (header, id, first_size) = self.mark_first(message, total, piece_size, None)?;
+        let (header, id, first_size) = self.mark_as_first_piece(message, total, piece_size, None)?;
         let later_bytes = total - first_size;
         Some(RequestPieces { id, order: header.order, piece_size, missing: first_size, later_bytes })
     }
@@ -443,8 +446,8 @@ impl Output {
     /// Stops a request that is sent in pieces, if there is one. Returns the part that the peer receives.
     #[cold]
     pub(super) fn stop_request(&mut self, id: RequestId, now: Instant) -> Option<SentPart> {
-        let partial = self.fragment_queue.remove(id, false)?;
-        let sent = if !partial.is_begun() || self.take_back(&partial) {
+        let fragmented = self.fragment_queue.remove(id, false)?;
+        let sent = if !fragmented.is_begun() || self.take_back(&fragmented) {
             SentPart::Nothing
         } else {
             // The CancelRequest makes the receiver discard the pieces that it has.
@@ -460,21 +463,21 @@ impl Output {
         if self.partial_request.is_some() {
             return self.fragment_queue.has_id(id); // nothing can be sent in the middle of a request
         }
-        let Some(partial) = self.fragment_queue.remove(id, true) else { return false };
-        if partial.is_begun() && !self.take_back(&partial) {
-            self.queue_empty_end(&partial, now);
+        let Some(fragmented) = self.fragment_queue.remove(id, true) else { return false };
+        if fragmented.is_begun() && !self.take_back(&fragmented) {
+            self.queue_empty_end(&fragmented, now);
         }
         true
     }
 
-    pub(super) fn queue_empty_end(&mut self, partial: &FragmentedMessage, now: Instant) {
-        self.tx.push(&fragment_header(partial.id, partial.order, 0, false));
+    pub(super) fn queue_empty_end(&mut self, fragmented: &FragmentedMessage, now: Instant) {
+        self.tx.push(&fragment_header(fragmented.id, fragmented.order, 0, false));
         self.count_message(now);
     }
 
     /// Removes a message from the outbox, unless a part was sent or other data was queued after its start.
-    pub(super) fn take_back(&mut self, partial: &FragmentedMessage) -> bool {
-        partial.is_contiguous_and_last(&self.tx) && self.unqueue(partial.start, self.tx.queued())
+    pub(super) fn take_back(&mut self, fragmented: &FragmentedMessage) -> bool {
+        fragmented.is_contiguous_and_last(&self.tx) && self.unqueue(fragmented.start, self.tx.queued())
     }
 }
 

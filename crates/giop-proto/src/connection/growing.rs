@@ -47,13 +47,13 @@ impl ServedRequest<'_> {
         {
             return ReplyRoom::Full;
         }
-        match self.connection.output.cut_first(
+        match self.connection.output.take_fragmented_message(
             message,
             self.connection.output.fragment_queue.growing_piece_size(),
             Some(body_at),
         ) {
-            Some(partial) => {
-                self.connection.output.fragment_queue.add(partial.into_growing_reply(self.token));
+            Some(fragmented) => {
+                self.connection.output.fragment_queue.add(fragmented.into_growing_reply(self.token));
                 self.connection.queue_pieces();
                 ReplyRoom::Room
             }
@@ -76,10 +76,10 @@ impl ServedRequest<'_> {
     /// If a part of it was sent, the connection is closed when all queued data is written. CloseConnection is
     /// not sent, because it would mean that the requests being served were not executed.
     pub fn break_reply(&mut self) -> bool {
-        let Some(partial) = self.connection.output.fragment_queue.remove_growing(self.token) else {
+        let Some(fragmented) = self.connection.output.fragment_queue.remove_growing(self.token) else {
             return true;
         };
-        if !partial.is_begun() || self.connection.output.take_back(&partial) {
+        if !fragmented.is_begun() || self.connection.output.take_back(&fragmented) {
             self.connection.queue_pieces();
             return true;
         }
@@ -92,15 +92,15 @@ impl Output {
     /// Stops the growing reply to a cancelled request. If a part of it was sent, an empty piece ends it.
     #[cold]
     pub(super) fn stop_growing(&mut self, token: ServeToken, now: Instant) {
-        let Some(mut partial) = self.fragment_queue.remove_growing(token) else { return };
-        if partial.is_begun() && !self.take_back(&partial) {
+        let Some(mut fragmented) = self.fragment_queue.remove_growing(token) else { return };
+        if fragmented.is_begun() && !self.take_back(&fragmented) {
             if self.partial_request.is_some() {
                 // Nothing can be sent in the middle of a request.
-                partial.rest.clear();
-                (partial.unqueued, partial.is_growing) = (0, false);
-                return self.fragment_queue.add(partial);
+                fragmented.unqueued_chunks.clear();
+                (fragmented.unqueued_len, fragmented.is_growing) = (0, false);
+                return self.fragment_queue.add(fragmented);
             }
-            self.queue_empty_end(&partial, now);
+            self.queue_empty_end(&fragmented, now);
         }
     }
 
@@ -112,7 +112,9 @@ impl Output {
     /// Returns whether more of a started reply can be queued: at most one piece of it is waiting.
     pub fn reply_room(&self, token: ServeToken) -> ReplyRoom {
         match self.fragment_queue.growing_reply(token) {
-            Some(partial) if partial.unqueued <= self.fragment_queue.growing_piece_size() => ReplyRoom::Room,
+            Some(fragmented) if fragmented.unqueued_len <= self.fragment_queue.growing_piece_size() => {
+                ReplyRoom::Room
+            }
             Some(_) => ReplyRoom::Full,
             None => ReplyRoom::Gone,
         }

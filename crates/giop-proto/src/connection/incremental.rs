@@ -103,9 +103,9 @@ impl IncrementalMessage<'_> {
     /// announced, the message is invalid and the connection is closed.
     pub fn send(&mut self, bytes: &mut Encoder) {
         self.connection.output.stats.bytes_copied_out += bytes.copied() as u64;
-        bytes.drain_into(&mut self.connection.output.pieces);
+        bytes.drain_into(&mut self.connection.output.outgoing_chunks);
         let mut fits = true;
-        for piece in self.connection.output.pieces.drain(..) {
+        for piece in self.connection.output.outgoing_chunks.drain(..) {
             fits &= self.connection.output.tx.fill(self.number, piece);
         }
         if fits {

@@ -12,8 +12,8 @@ impl Connection {
     /// Counts that requests must wait because of a limit, but only once until more messages are received.
     #[cold]
     pub(super) fn count_limit_wait(&mut self, limit: Limit) {
-        if self.is_held() && self.requests.last_wait != Some(self.output.stats.messages_in) {
-            self.requests.last_wait = Some(self.output.stats.messages_in);
+        if self.requests_must_wait() && self.admission.last_wait != Some(self.output.stats.messages_in) {
+            self.admission.last_wait = Some(self.output.stats.messages_in);
             self.output.stats.limit_hits.hit(limit);
         }
     }
@@ -23,13 +23,13 @@ impl Connection {
     #[cold]
     pub(super) fn suspend_oneway(&mut self, header: &MessageHeader) -> bool {
         let must_wait = header.kind == MessageType::Request
-            && self.serving.len() >= self.requests.granted
+            && self.serving.len() >= self.admission.granted
             && self.calls.pending() == 0
             && !self.input.rx.stream.is_active()
             && RequestHead::decode(header, self.input.rx.front())
                 .is_ok_and(|head| !head.response.expects_reply());
         if must_wait {
-            self.requests.refuses_excess = false;
+            self.admission.refuses_excess = false;
             self.count_limit_wait(Limit::TotalRequests);
             self.input.has_unprocessed = true;
             self.clock.stop_message_timeout();
@@ -42,7 +42,12 @@ impl RequestAdmission {
     /// Called when all granted requests are in flight, or too much data is queued. Takes more from the
     /// budget, or refuses requests if it is exhausted. Returns the limit because of which requests must wait.
     #[cold]
-    pub(super) fn grow(&mut self, in_flight: usize, limits: &Limits, output: &Output) -> Option<Limit> {
+    pub(super) fn extend_grant(
+        &mut self,
+        in_flight: usize,
+        limits: &Limits,
+        output: &Output,
+    ) -> Option<Limit> {
         let max_requests = limits.max_requests;
         self.refuses_excess = false;
         if in_flight >= self.granted {
@@ -60,7 +65,7 @@ impl RequestAdmission {
     }
 
     #[cold]
-    pub(super) fn give_back(&mut self, in_flight: usize, limits: &Limits) {
+    pub(super) fn return_surplus(&mut self, in_flight: usize, limits: &Limits) {
         // One more is kept, so that the next request needs no access to the shared budget.
         self.share.shrink(in_flight + 1);
         self.granted = self.share.granted().min(limits.max_requests);
@@ -73,7 +78,7 @@ impl RequestAdmission {
 
     /// Returns the limit that a request exceeds, and the exception that refuses it.
     #[cold]
-    pub(super) fn overload(&self, in_flight: usize, limits: &Limits) -> (Limit, SystemException) {
+    pub(super) fn overload_exception(&self, in_flight: usize, limits: &Limits) -> (Limit, SystemException) {
         let (limit, minor, text) = if in_flight >= limits.max_requests {
             let text = "too many requests are in flight on this connection: raise `Limits::max_requests`";
             (Limit::Requests, minor::TRANSIENT_DISCARDED, text)

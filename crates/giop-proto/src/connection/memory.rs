@@ -30,7 +30,7 @@ impl Input {
         if attempts > MAX_ATTEMPTS {
             self.rx.memory.overdraw();
         }
-        self.rx.retry();
+        self.rx.retry_memory();
         attempts == 1
     }
 

@@ -52,7 +52,7 @@ pub use payload::UnfinishedRequest;
 pub use peer::Peer;
 pub use serving::ServedRequest;
 use streaming::IncomingPayload;
-pub use streaming::{IncomingStream, StreamOf};
+pub use streaming::{IncomingStream, StreamId};
 use time::{Clock, WriteTimer};
 pub use unusual::GLASSFISH_FRAGMENT_SIZE;
 
@@ -130,9 +130,9 @@ impl Config {
 ///
 /// 1. Call [`poll_event`](Self::poll_event) until it returns `None`.
 /// 2. While [`has_output`](Self::has_output) is true, call `take_transmit`, write, and call `handle_written`.
-///   When [`Lifecycle::wants_shutdown`] is true, shut down the socket's write side.
+///    When [`Lifecycle::wants_shutdown`] is true, shut down the socket's write side.
 /// 3. If [`wants_read`](Self::wants_read) is true, call `take_read_buf`, read, and call `handle_read`. If
-///   not, wait until the socket is writable, a request is finished, or the timeout expires.
+///    not, wait until the socket is writable, a request is finished, or the timeout expires.
 ///
 /// After [`Event::Closed`], the socket is no longer needed. A lent buffer or transmit may still be returned.
 #[derive(Debug)]
@@ -147,7 +147,7 @@ pub struct Connection {
     output: Output,
     calls: Calls<Outcome>,
     serving: ActiveRequests,
-    requests: RequestAdmission,
+    admission: RequestAdmission,
     notices: VecDeque<Notice>,
     clock: Clock,
     oneways: Oneways,
@@ -181,7 +181,7 @@ pub struct Input {
     fragments: Fragments,
     /// True if received messages must be processed before anything more is read.
     has_unprocessed: bool,
-    streamed: Option<IncomingPayload>,
+    incoming_payload: Option<IncomingPayload>,
     memory_attempts: MemoryAttempts,
 }
 
@@ -200,7 +200,7 @@ pub struct Output {
     version: Version,
     partial_request: Option<PartialRequest>,
     /// The parts of a large message that is being moved to the outbox. It is kept to reuse its memory.
-    pieces: VecDeque<Bytes>,
+    outgoing_chunks: VecDeque<Bytes>,
     /// The encoder of answers that the connection itself sends, such as refusals.
     control_encoder: Encoder,
     /// The size of these answers since the outbox was last empty.
@@ -241,12 +241,12 @@ impl Connection {
                 rx,
                 fragments: Fragments::new(pool),
                 has_unprocessed: false,
-                streamed: None,
+                incoming_payload: None,
                 memory_attempts: MemoryAttempts::default(),
             },
             calls: Calls::new(role == Role::Client),
             serving: ActiveRequests::default(),
-            requests: RequestAdmission {
+            admission: RequestAdmission {
                 granted: 1.min(limits.max_requests),
                 share: BudgetShare::new(config.budget),
                 refuses_excess: false,
@@ -259,7 +259,7 @@ impl Connection {
                 // A server uses version 1.0, which every peer understands, until the peer's version is known.
                 version: if role == Role::Client { max_version } else { Version::V1_0 },
                 partial_request: None,
-                pieces: VecDeque::new(),
+                outgoing_chunks: VecDeque::new(),
                 control_encoder: Encoder::new(ByteOrder::NATIVE, max_version),
                 control_backlog: 0,
                 reply_backlog: ReplyBacklog::default(),
@@ -331,7 +331,7 @@ impl Connection {
 
     /// Returns the number of received messages and the number of received bytes.
     #[inline]
-    pub fn received(&self) -> (u64, u64) {
+    pub fn received_counts(&self) -> (u64, u64) {
         (self.output.stats.messages_in, self.output.stats.bytes_in)
     }
 

@@ -150,9 +150,9 @@ impl Output {
         let start = self.tx.queued();
         self.stats.bytes_copied_out += message.copied() as u64;
         self.version = message.version();
-        message.drain_into(&mut self.pieces);
+        message.drain_into(&mut self.outgoing_chunks);
         message.reset(message.order(), message.version());
-        for bytes in self.pieces.drain(..) {
+        for bytes in self.outgoing_chunks.drain(..) {
             pieces.push(&mut self.tx, bytes);
         }
         self.count_message(now);

@@ -69,7 +69,7 @@ impl Peer {
         self.reads_blocks |= BlockList::is_read_by_sender(&contexts);
         if let Some(context) = contexts.find(ContextId::CODE_SETS) {
             let context: CodeSetContext =
-                context.value().map_err(|error| error.system(CompletionStatus::No))?;
+                context.value().map_err(|error| error.to_system_exception(CompletionStatus::No))?;
             self.code_sets = Some(context.accept(self.code_sets)?);
         }
         Ok(RequestContexts {
@@ -93,7 +93,7 @@ impl Peer {
         let Some(context) = contexts.find(ContextId::BI_DIR_IIOP) else { return Ok(false) };
         let known = self.listen_points.len();
         let context: BiDirIiopServiceContext =
-            context.value().map_err(|error| error.system(CompletionStatus::No))?;
+            context.value().map_err(|error| error.to_system_exception(CompletionStatus::No))?;
         for point in context.listen_points {
             let is_usable = !point.host.is_empty() && point.host.len() <= MAX_HOST_BYTES;
             if is_usable

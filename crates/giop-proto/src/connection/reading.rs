@@ -27,7 +27,7 @@ impl Connection {
             Phase::Open | Phase::Draining { .. } => {
                 self.lifecycle.read_end.is_none()
                     && !self.input.has_unprocessed
-                    && !self.is_held()
+                    && !self.requests_must_wait()
                     && !self.input.rx.memory.starved
                     && !self.input.rx.stream.awaits_reader()
                     && !self.input.awaits_end()
@@ -83,7 +83,7 @@ impl Connection {
     /// Handles the end of the peer's stream. The connection closes after the messages received before.
     #[cold]
     pub fn handle_eof(&mut self, now: Instant) {
-        self.read_ended(self.lifecycle.write_end.map_or(CloseReason::Eof, |(reason, _)| reason), now);
+        self.handle_read_end(self.lifecycle.write_end.map_or(CloseReason::Eof, |(reason, _)| reason), now);
     }
 
     /// Handles a failure to read. The connection is closed when all messages received before are processed.
@@ -94,7 +94,7 @@ impl Connection {
             || CloseReason::Io(IoFailure::from(error)),
             |refusal| CloseReason::Refused(*refusal),
         );
-        self.read_ended(reason, now);
+        self.handle_read_end(reason, now);
     }
 
     /// Handles a failure to write. Reading continues for the linger timeout, to find a CloseConnection.
@@ -116,7 +116,7 @@ impl Connection {
         }
     }
 
-    fn read_ended(&mut self, reason: CloseReason, now: Instant) {
+    fn handle_read_end(&mut self, reason: CloseReason, now: Instant) {
         self.clock.now = now;
         match self.lifecycle.phase {
             Phase::Open | Phase::Draining { .. } => {
@@ -132,15 +132,15 @@ impl Connection {
 
     /// Returns whether the peer's requests must wait. A side that awaits replies must not stop reading.
     #[inline]
-    pub(super) fn is_held(&self) -> bool {
+    pub(super) fn requests_must_wait(&self) -> bool {
         // The rest of the payload of a request that is being served may follow other requests.
         let is_streaming = self.input.rx.stream.is_active() && !self.input.rx.stream.awaits_reader();
-        self.is_at_limit() && !self.requests.refuses_excess && self.calls.pending() == 0 && !is_streaming
+        self.is_at_limit() && !self.admission.refuses_excess && self.calls.pending() == 0 && !is_streaming
     }
 
     #[inline]
     pub(super) fn is_at_limit(&self) -> bool {
-        self.serving.len() >= self.requests.granted || self.output.is_backed_up()
+        self.serving.len() >= self.admission.granted || self.output.is_backed_up()
     }
 
     /// Returns whether fewer requests are being served than `Limits::max_requests`.
@@ -154,10 +154,10 @@ impl Connection {
         while self.lifecycle.processes_messages() {
             if self.is_at_limit() {
                 let in_flight = self.serving.len();
-                if let Some(limit) = self.requests.grow(in_flight, &self.limits, &self.output) {
+                if let Some(limit) = self.admission.extend_grant(in_flight, &self.limits, &self.output) {
                     self.count_limit_wait(limit);
                 }
-                if self.is_held() {
+                if self.requests_must_wait() {
                     self.input.has_unprocessed = true;
                     self.clock.stop_message_timeout();
                     return None;
@@ -165,10 +165,10 @@ impl Connection {
             }
             self.input.rx.memory.urgent = self.calls.pending() > 0;
             // While the payload of a message is streamed, other messages may have to wait until it is taken.
-            let is_blocked = self.input.streamed.is_some() && self.input.rx.stream.blocks_messages();
+            let is_blocked = self.input.incoming_payload.is_some() && self.input.rx.stream.blocks_messages();
             match if is_blocked { Ok(None) } else { self.input.rx.peek() } {
                 Ok(Some(_)) if self.input.awaits_end() => break,
-                Ok(Some(header)) if self.requests.refuses_excess && self.suspend_oneway(&header) => {
+                Ok(Some(header)) if self.admission.refuses_excess && self.suspend_oneway(&header) => {
                     return None;
                 }
                 Ok(Some(header)) => {
@@ -204,7 +204,7 @@ impl Connection {
                     }
                 }
                 Ok(None) => {
-                    if let Some((header, id)) = self.input.rx.unplaced() {
+                    if let Some((header, id)) = self.input.rx.unplaced_fragment() {
                         match self.place_fragment(header, id) {
                             Some(None) => continue,
                             Some(event) => return event,
@@ -226,7 +226,7 @@ impl Connection {
     /// Called when all received messages are processed, or when the reader of a stream must take data first.
     #[inline]
     fn finish_processing(&mut self) {
-        if self.input.streamed.is_some() && self.input.rx.stream.awaits_reader() {
+        if self.input.incoming_payload.is_some() && self.input.rx.stream.awaits_reader() {
             // Received bytes cannot be split into messages until the reader of the stream returns them.
             self.input.has_unprocessed = self.input.rx.stream.blocks_messages();
             return self.clock.suspend_message_timeout();
@@ -239,7 +239,7 @@ impl Connection {
         let may_wait = self.calls.pending() == 0 && self.lifecycle.read_end.is_none();
         self.input.limit_memory(self.output.stats.messages_in, may_wait);
         // All pieces of a stream have the same timeout.
-        let count = match &self.input.streamed {
+        let count = match &self.input.incoming_payload {
             Some(streamed) if self.input.rx.stream.is_active() => streamed.messages_before,
             _ => self.output.stats.messages_in,
         };
@@ -260,11 +260,11 @@ impl Connection {
             || header.more_fragments
             || (bytes.len() + self.input.rx.streamed_rest() != HEADER_LEN + header.size as usize
                 && bytes.len() + self.input.rx.len_outside_control() != HEADER_LEN + header.size as usize)
-            || self.serving.len() >= self.requests.granted
+            || self.serving.len() >= self.admission.granted
             // Bytes that are lent to a writer do not count, because they may have been written.
             || self.output.is_backed_up() && self.output.exceeded_limit_unlent().is_some()
         {
-            self.handle_unusual_request(header, joined);
+            self.handle_unadmitted_request(header, joined);
             return None;
         }
         match self.peer.last_head.recall(&header, bytes) {
@@ -282,11 +282,11 @@ impl Connection {
         head: RequestHead,
         streams: bool,
     ) -> Event {
-        self.clock.discount_control_message();
+        self.clock.permit_control_message();
         let token = self.serving.insert(head.id, head.response.expects_reply());
         let settings = self.peer.message_settings(&self.limits, self.input.rx.deposits_enabled);
         let stream_len = if streams {
-            self.input.begin_streamed(token, &header, head.id, self.output.stats.messages_in)
+            self.input.begin_request_stream(token, &header, head.id, self.output.stats.messages_in)
         } else {
             0
         };
@@ -356,11 +356,11 @@ impl Connection {
             Ok(head) => head,
             Err(error) => {
                 let bytes = joined.map_or_else(|| self.input.rx.take_front(), |joined| joined.bytes);
-                return self.bad_reply(header, &bytes, error);
+                return self.handle_bad_reply(header, &bytes, error);
             }
         };
         let stream_len = if streams {
-            self.input.begin_streamed_reply(&header, head.id, &self.calls, self.output.stats.messages_in)
+            self.input.begin_reply_stream(&header, head.id, &self.calls, self.output.stats.messages_in)
         } else {
             0
         };

@@ -77,17 +77,17 @@ impl Refusal<'_> {
         match error {
             RequestError::Refused(id, response, exception) => {
                 if exception.kind == SystemExceptionKind::ObjectNotExist {
-                    self.connection.output.stats.limit_hits.hit(Limit::Count); // the key is too long
+                    self.connection.output.stats.limit_hits.hit(Limit::Fixed); // the key is too long
                 }
                 self.with_exception(id, response, &exception);
             }
             RequestError::Header(error) => match early_id(&self.header, bytes) {
                 Some((id, response)) => {
                     self.connection.output.stats.limit_hits.hit_by(&error);
-                    let exception = error.system(CompletionStatus::No);
+                    let exception = error.to_system_exception(CompletionStatus::No);
                     self.with_exception(id, response, &exception);
                 }
-                None => self.connection.malformed(MessageType::Request, error),
+                None => self.connection.close_for_malformed(MessageType::Request, error),
             },
         }
     }

@@ -90,13 +90,13 @@ impl ServedRequest<'_> {
 
     #[inline]
     fn release(&mut self) {
-        if self.connection.input.streamed.is_some_and(|streamed| !streamed.is_opened) {
+        if self.connection.input.incoming_payload.is_some_and(|streamed| !streamed.is_opened) {
             let loan = self.connection.stream(self.token).abandon();
             debug_assert!(loan.is_none(), "nothing is lent before the stream is opened");
         }
         self.connection.clock.is_last_active_outdated = true;
-        if self.connection.requests.share.has_surplus(self.connection.serving.len()) {
-            self.connection.requests.give_back(self.connection.serving.len(), &self.connection.limits);
+        if self.connection.admission.share.has_surplus(self.connection.serving.len()) {
+            self.connection.admission.return_surplus(self.connection.serving.len(), &self.connection.limits);
         }
         if !self.connection.lifecycle.hands_out_requests() {
             self.connection.continue_closing();

@@ -17,20 +17,20 @@ use crate::serving::ServeToken;
 
 /// The message whose payload is a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StreamOf {
+pub enum StreamId {
     /// A request that is being served. The stream is its last argument.
     Request(ServeToken),
     /// The reply to a call of this side. The stream is its results.
     Reply(CallId),
 }
 
-impl From<ServeToken> for StreamOf {
+impl From<ServeToken> for StreamId {
     fn from(token: ServeToken) -> Self {
         Self::Request(token)
     }
 }
 
-impl From<CallId> for StreamOf {
+impl From<CallId> for StreamId {
     fn from(call: CallId) -> Self {
         Self::Reply(call)
     }
@@ -38,7 +38,7 @@ impl From<CallId> for StreamOf {
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IncomingPayload {
-    of: StreamOf,
+    of: StreamId,
     /// The id in the fragments; `None` before GIOP 1.2, where fragments have no id.
     id: Option<RequestId>,
     /// True if the payload will be taken. If not, it is discarded when the request ends.
@@ -49,45 +49,45 @@ pub(super) struct IncomingPayload {
 
 impl Input {
     /// Sets the time by which the payload must have been received. If it has not, the connection is closed.
-    pub fn limit_stream(&mut self, of: impl Into<StreamOf>, deadline: Instant) {
+    pub fn set_stream_deadline(&mut self, of: impl Into<StreamId>, deadline: Instant) {
         let of = of.into();
-        if let Some(streamed) = self.streamed.as_mut().filter(|streamed| streamed.of == of) {
+        if let Some(streamed) = self.incoming_payload.as_mut().filter(|streamed| streamed.of == of) {
             streamed.deadline = Some(deadline);
         }
     }
 
     /// Returns the number of bytes that have not been taken yet, or `u64::MAX` if it is unknown.
-    pub fn stream_rest(&self, of: impl Into<StreamOf>) -> u64 {
+    pub fn missing_stream_bytes(&self, of: impl Into<StreamId>) -> u64 {
         if self.is_stream_of(of.into()) { self.rx.stream.missing_bytes() } else { 0 }
     }
 
     /// Returns whether a payload is being received.
     pub fn has_stream(&self) -> bool {
-        self.streamed.is_some()
+        self.incoming_payload.is_some()
     }
 
-    fn is_stream_of(&self, of: StreamOf) -> bool {
-        self.streamed.is_some_and(|streamed| streamed.of == of)
+    fn is_stream_of(&self, of: StreamId) -> bool {
+        self.incoming_payload.is_some_and(|streamed| streamed.of == of)
     }
 
     pub(super) fn streams_reply(&self) -> bool {
-        self.streamed.is_some_and(|streamed| matches!(streamed.of, StreamOf::Reply(_)))
+        self.incoming_payload.is_some_and(|streamed| matches!(streamed.of, StreamId::Reply(_)))
     }
 
     pub(super) fn stream_deadline(&self) -> Option<Instant> {
-        self.streamed.and_then(|streamed| streamed.deadline)
+        self.incoming_payload.and_then(|streamed| streamed.deadline)
     }
 
     /// Aligns elements in the chunks to eight bytes in memory. The next byte has this offset in an element.
-    pub fn align_stream(&mut self, of: impl Into<StreamOf>, phase: usize) {
+    pub fn align_stream(&mut self, of: impl Into<StreamId>, element_offset: usize) {
         if self.is_stream_of(of.into()) {
-            self.rx.stream.align(phase);
+            self.rx.stream.align(element_offset);
         }
     }
 
     /// Returns whether the reader can take a chunk, the end of the payload, or the memory that it lent.
     pub fn has_chunk(&self) -> bool {
-        self.streamed.is_some() && self.rx.stream.has_chunk()
+        self.incoming_payload.is_some() && self.rx.stream.has_chunk()
     }
 
     /// Takes the loans of abandoned streams. Dropping one runs code of its lender, so do not hold locks then.
@@ -114,7 +114,7 @@ impl Input {
         self.rx.stream.take_loan()
     }
 
-    /// Returns the size of the largest message so far, which may be allocated before a payload is received.
+    /// Returns the size of the largest message so far. As much may be allocated before a payload is received.
     pub fn largest_received_bytes(&self) -> usize {
         self.rx.memory.largest_received
     }
@@ -134,9 +134,9 @@ impl Input {
     /// [abandoned](IncomingStream::abandon). A payload that is not opened is discarded when the request ends.
     ///
     /// `size` is the number of bytes in the payload, or `None` if it is unknown.
-    pub fn open_stream(&mut self, of: impl Into<StreamOf>, size: impl Into<Option<u64>>) {
+    pub fn open_stream(&mut self, of: impl Into<StreamId>, size: impl Into<Option<u64>>) {
         let of = of.into();
-        if let Some(streamed) = self.streamed.as_mut().filter(|streamed| streamed.of == of) {
+        if let Some(streamed) = self.incoming_payload.as_mut().filter(|streamed| streamed.of == of) {
             streamed.is_opened = true;
             if let Some(size) = size.into() {
                 self.rx.stream.set_size(size);
@@ -146,7 +146,7 @@ impl Input {
 
     /// Starts the payload of a request. Returns its missing bytes, or `usize::MAX` if they are unknown.
     #[cold]
-    pub(super) fn begin_streamed(
+    pub(super) fn begin_request_stream(
         &mut self,
         token: ServeToken,
         header: &MessageHeader,
@@ -160,9 +160,9 @@ impl Input {
         self.begin_stream_of(token.into(), id, messages_before)
     }
 
-    /// Like `begin_streamed`, for a reply. Returns 0 if no such call is pending.
+    /// Like `begin_request_stream`, for a reply. Returns 0 if no such call is pending.
     #[cold]
-    pub(super) fn begin_streamed_reply(
+    pub(super) fn begin_reply_stream(
         &mut self,
         header: &MessageHeader,
         id: RequestId,
@@ -173,8 +173,9 @@ impl Input {
         self.begin_stream_of(call.into(), (header.version >= Version::V1_2).then_some(id), messages_before)
     }
 
-    fn begin_stream_of(&mut self, of: StreamOf, id: Option<RequestId>, messages_before: u64) -> usize {
-        self.streamed = Some(IncomingPayload { of, id, is_opened: false, messages_before, deadline: None });
+    fn begin_stream_of(&mut self, of: StreamId, id: Option<RequestId>, messages_before: u64) -> usize {
+        self.incoming_payload =
+            Some(IncomingPayload { of, id, is_opened: false, messages_before, deadline: None });
         if self.fragments.is_streamed(id) {
             usize::MAX
         } else if self.rx.stream.is_active() {
@@ -193,8 +194,8 @@ impl Input {
     /// Returns the missing bytes of the incomplete large message, as far as there is memory for them. A
     /// driver may wait until so many are available. Returns 0 if the next byte should be read immediately.
     #[inline]
-    pub fn granted_rest(&self) -> usize {
-        self.rx.granted_rest()
+    pub fn granted_missing_bytes(&self) -> usize {
+        self.rx.granted_missing_bytes()
     }
 
     /// Returns whether another whole message may already have been received. If not, the last request should
@@ -207,11 +208,11 @@ impl Input {
     /// Returns whether the payload has ended, but its reader has not noticed. Nothing is handed out then.
     #[inline]
     pub(super) fn awaits_end(&self) -> bool {
-        self.streamed.is_some() && !self.rx.stream.is_active()
+        self.incoming_payload.is_some() && !self.rx.stream.is_active()
     }
 
     fn abandon_stream(&mut self, streamed: IncomingPayload, now: Instant) -> Option<Box<Loan>> {
-        self.streamed = None;
+        self.incoming_payload = None;
         let rest = self.rx.announced_size();
         let loan = self.rx.stream.drop_loan();
         self.rx.abandon_stream();
@@ -227,19 +228,19 @@ impl Input {
 #[derive(Debug)]
 pub struct IncomingStream<'a> {
     connection: &'a mut Connection,
-    of: StreamOf,
+    of: StreamId,
 }
 
 impl Connection {
     /// Returns the payload of this message, which may have ended.
-    pub fn stream(&mut self, of: impl Into<StreamOf>) -> IncomingStream<'_> {
+    pub fn stream(&mut self, of: impl Into<StreamId>) -> IncomingStream<'_> {
         IncomingStream { connection: self, of: of.into() }
     }
 
     /// Closes the connection if the payload is not complete. Called at the deadline of the payload.
     #[cold]
     pub(super) fn expire_stream(&mut self) {
-        if let Some(streamed) = &mut self.input.streamed {
+        if let Some(streamed) = &mut self.input.incoming_payload {
             streamed.deadline = None;
         }
         if self.input.rx.stream.is_incomplete() {
@@ -265,7 +266,7 @@ impl Connection {
         }
         self.input.update_1_1_fragments();
         let event = self.hand_out_start(header, None);
-        if self.input.streamed.is_none() {
+        if self.input.incoming_payload.is_none() {
             self.input.fragments.discard_rest(id, 0, self.clock.now);
         }
         event
@@ -299,7 +300,7 @@ impl Connection {
     ) -> Option<Event> {
         self.output.stats.messages_in += 1;
         let (header, joined) = self.input.fragments.hand_out(id, self.input.rx.received_payload(&piece))?;
-        let left = self.input.rx.take_unplaced(&piece);
+        let left = self.input.rx.remove_unplaced_fragment(&piece);
         if let Err(error) = self.input.fragments.stream_piece(&piece, id) {
             self.protocol_error(error);
             return None;
@@ -318,7 +319,7 @@ impl Connection {
         self.input.rx.stream.begin(joined.bytes.len(), left, more);
         self.input.update_1_1_fragments();
         let event = self.hand_out_start(header, Some(joined));
-        if self.input.streamed.is_none() {
+        if self.input.incoming_payload.is_none() {
             self.input.rx.abandon_stream();
             self.input.fragments.discard_rest(id, left, self.clock.now);
         }
@@ -339,13 +340,13 @@ impl IncomingStream<'_> {
         self.take(false)
     }
 
-    fn take(&mut self, reads_on: bool) -> Chunk {
+    fn take(&mut self, requests_more: bool) -> Chunk {
         if !self.connection.input.is_stream_of(self.of) {
             return Chunk::Lost;
         }
-        let chunk = self.connection.input.rx.stream.take_chunk(reads_on);
+        let chunk = self.connection.input.rx.stream.take_chunk(requests_more);
         if matches!(chunk, Chunk::End | Chunk::Lost) {
-            self.connection.input.streamed = None;
+            self.connection.input.incoming_payload = None;
             self.connection.continue_closing();
         }
         chunk
@@ -368,7 +369,7 @@ impl IncomingStream<'_> {
     /// Discards the rest of the payload. The connection continues. Returns the lent memory to be dropped, or
     /// [`take_orphaned_loans`](Input::take_orphaned_loans) does later, if it is being read into.
     pub fn abandon(&mut self) -> Option<Box<Loan>> {
-        let streamed = self.connection.input.streamed.filter(|streamed| streamed.of == self.of)?;
+        let streamed = self.connection.input.incoming_payload.filter(|streamed| streamed.of == self.of)?;
         let loan = self.connection.input.abandon_stream(streamed, self.connection.clock.now);
         self.connection.continue_closing();
         loan

@@ -9,10 +9,10 @@ use crate::hits::Limit;
 use crate::limits::{Limits, Role, later};
 
 /// The time for which an inactive connection keeps empty buffers for reuse.
-const KEEP_MEMORY: Duration = Duration::from_secs(1);
+const MEMORY_KEEP_TIME: Duration = Duration::from_secs(1);
 
 /// The time after which a connection asks the pool for memory again.
-const RETRY_MEMORY: Duration = Duration::from_millis(5);
+const MEMORY_RETRY_DELAY: Duration = Duration::from_millis(5);
 
 /// The times of a connection, except those of the output. It never reads a clock itself.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ impl Clock {
 
     /// Permits one more control message in this second, because a request was received.
     #[inline]
-    pub(super) fn discount_control_message(&mut self) {
+    pub(super) fn permit_control_message(&mut self) {
         self.control_messages.1 = self.control_messages.1.saturating_sub(1);
     }
 }
@@ -192,8 +192,8 @@ impl Connection {
                 self.is_idle().then(|| later(clock.last_active, clock.idle_timeout)),
                 self.output.timer.deadline(&self.limits),
                 self.lifecycle.write_end.map(|(_, until)| until),
-                self.keeps_memory().then(|| clock.last_active + KEEP_MEMORY),
-                self.input.rx.memory.starved.then(|| clock.now + RETRY_MEMORY),
+                self.keeps_memory().then(|| clock.last_active + MEMORY_KEEP_TIME),
+                self.input.rx.memory.starved.then(|| clock.now + MEMORY_RETRY_DELAY),
                 clock.first_header_deadline,
                 self.input.stream_deadline(),
                 clock.message_deadline(&self.input, &self.limits),
@@ -211,7 +211,7 @@ impl Connection {
 
     /// Returns whether nothing was received or sent for a second, so that idle memory should be freed.
     pub fn is_quiet(&self) -> bool {
-        !self.clock.is_last_active_outdated && self.clock.last_active + KEEP_MEMORY <= self.clock.now
+        !self.clock.is_last_active_outdated && self.clock.last_active + MEMORY_KEEP_TIME <= self.clock.now
     }
 
     /// Performs the actions that are due at `now`.
@@ -239,11 +239,11 @@ impl Connection {
                 self.output.stats.limit_hits.hit(Limit::Pool);
             }
             self.clock.stop_message_timeout();
-        } else if self.keeps_memory() && self.clock.last_active + KEEP_MEMORY <= now {
-            self.input.rx.release();
+        } else if self.keeps_memory() && self.clock.last_active + MEMORY_KEEP_TIME <= now {
+            self.input.rx.release_kept_window();
             self.output.tx.release();
-            if self.requests.keeps_budget(self.serving.len()) {
-                self.requests.give_back(self.serving.len(), &self.limits);
+            if self.admission.keeps_budget(self.serving.len()) {
+                self.admission.return_surplus(self.serving.len(), &self.limits);
             }
         }
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
@@ -297,13 +297,13 @@ impl Connection {
             && self.output.partial_request.is_none()
             && self.clock.incomplete_message.is_none()
             && self.input.fragments.is_empty()
-            && self.input.streamed.is_none()
+            && self.input.incoming_payload.is_none()
     }
 
     /// Returns whether the connection keeps resources that it should release when it is inactive.
     fn keeps_memory(&self) -> bool {
         self.input.rx.window.may_keep
             || self.output.tx.holds_memory()
-            || self.requests.keeps_budget(self.serving.len())
+            || self.admission.keeps_budget(self.serving.len())
     }
 }

@@ -39,7 +39,11 @@ impl Connection {
 
     /// Handles a request that is not handed out, or not yet. `joined` was received in fragments.
     #[cold]
-    pub(super) fn handle_unusual_request(&mut self, header: MessageHeader, joined: Option<&JoinedMessage>) {
+    pub(super) fn handle_unadmitted_request(
+        &mut self,
+        header: MessageHeader,
+        joined: Option<&JoinedMessage>,
+    ) {
         if !self.accepts_requests {
             return self.protocol_error(ProtocolError::Unexpected(MessageType::Request));
         }
@@ -70,7 +74,7 @@ impl Connection {
         }
         match decoded {
             Ok(head) => {
-                let (limit, exception) = self.requests.overload(self.serving.len(), &self.limits);
+                let (limit, exception) = self.admission.overload_exception(self.serving.len(), &self.limits);
                 self.output.stats.limit_hits.hit(limit);
                 self.refusal(header).with_exception(head.id, head.response, &exception);
             }
@@ -80,7 +84,7 @@ impl Connection {
 
     /// Handles a reply with an invalid header. Only its call fails, if the id can be read.
     #[cold]
-    pub(super) fn bad_reply(
+    pub(super) fn handle_bad_reply(
         &mut self,
         header: MessageHeader,
         bytes: &[u8],
@@ -89,7 +93,7 @@ impl Connection {
         // Before GIOP 1.2, the id of a Reply follows the part that may be invalid.
         let is_id_first = header.kind == MessageType::LocateReply || header.version == Version::V1_2;
         let Some(id) = first_word(header.order, bytes).filter(|_| is_id_first) else {
-            self.malformed(header.kind, error);
+            self.close_for_malformed(header.kind, error);
             return None;
         };
         self.output.stats.limit_hits.hit_by(&error);
@@ -194,7 +198,7 @@ impl Connection {
             },
             None | Some((_, Ok(None))) => {
                 self.output.stats.messages_in += 1;
-                self.input.rx.skip_unplaced(&header);
+                self.input.rx.skip_unplaced_fragment(&header);
                 self.handle_fragment(header); // refuses, discards or ignores the fragment
                 true
             }
@@ -219,7 +223,7 @@ impl Connection {
         if is_identified {
             self.input.fragments.restart_timeout(id, self.clock.now);
         }
-        let added = match self.input.rx.take_placed(&header) {
+        let added = match self.input.rx.take_placed_buffer(&header) {
             Some(buffer) => self.input.fragments.add_placed(&header, buffer, &self.limits),
             None => {
                 let added = self.input.fragments.add(header, self.input.rx.front(), &self.limits);
@@ -260,7 +264,7 @@ impl Connection {
         let id = first_word(header.order, self.input.rx.front());
         self.input.rx.drop_front();
         let Some(id) = id else {
-            self.malformed(header.kind, DecodeError::new(DecodeErrorKind::EndOfData, HEADER_LEN));
+            self.close_for_malformed(header.kind, DecodeError::new(DecodeErrorKind::EndOfData, HEADER_LEN));
             return None;
         };
         if self.close_if_flooded() {
@@ -321,7 +325,7 @@ impl Connection {
                 self.output.stats.requests_refused += 1;
                 self.output.refuse_locate(id, header.version, &exception, self.clock.now);
             }
-            Err(error) => self.malformed(MessageType::LocateRequest, error),
+            Err(error) => self.close_for_malformed(MessageType::LocateRequest, error),
         }
         None
     }
@@ -345,7 +349,7 @@ impl Connection {
     }
 
     #[cold]
-    pub(super) fn malformed(&mut self, kind: MessageType, error: DecodeError) {
+    pub(super) fn close_for_malformed(&mut self, kind: MessageType, error: DecodeError) {
         self.output.stats.limit_hits.hit_by(&error);
         self.protocol_error(ProtocolError::Malformed { kind, error });
     }

@@ -58,8 +58,8 @@ impl Output {
         if message.chunk_count() == 0 && message.head().len() <= MAX_COPIED_PIECE_SIZE {
             self.tx.push(message.head());
         } else {
-            message.drain_into(&mut self.pieces);
-            for piece in self.pieces.drain(..) {
+            message.drain_into(&mut self.outgoing_chunks);
+            for piece in self.outgoing_chunks.drain(..) {
                 self.tx.push_chunk(piece);
             }
         }

@@ -43,7 +43,7 @@ impl Fragments {
             (message.first_header, std::mem::take(&mut message.piece_offsets));
         self.copied += data.push(more, &self.pool, 0);
         // The part that is handed out is no longer charged.
-        self.update_charge();
+        self.update_pool_charge();
         Some(data.join(first_header, piece_offsets, &self.pool))
     }
 

@@ -9,13 +9,13 @@ use crate::frame::MessageLayout;
 
 /// The arguments of a request, or the results or exception of a reply, as encoded bytes, with the properties
 /// that are needed to forward them. The bytes have the same meaning in another message if its byte order,
-/// version and code sets are the same, and they start at the same [`phase`](Self::phase).
+/// version and code sets are the same, and they [start at the same offset modulo 8](Self::start_modulo_8).
 #[derive(Debug, Clone)]
 pub struct RawBody {
     order: ByteOrder,
     version: Version,
     code_sets: CodeSets,
-    phase: u8,
+    start_modulo_8: u8,
     is_fragmented: bool,
     parts: Vec<BodyPart>,
 }
@@ -33,7 +33,7 @@ impl RawBody {
             order: body.order,
             version: body.version,
             code_sets: body.code_sets,
-            phase: (body.at % 8) as u8,
+            start_modulo_8: (body.at % 8) as u8,
             is_fragmented: matches!(body.layout.as_deref(), Some(MessageLayout::Fragments(_))),
             parts: Vec::with_capacity(1),
         };
@@ -47,13 +47,13 @@ impl RawBody {
         };
         match body.layout.as_deref() {
             Some(MessageLayout::Segments(segments)) => {
-                segments.shared(&body.message).for_each(|(bytes, is_block)| push(bytes, is_block));
+                segments.shared_pieces(&body.message).for_each(|(bytes, is_block)| push(bytes, is_block));
             }
             _ => push(body.message.clone(), false),
         }
         if raw.is_empty() {
             // An empty body has no padding before it.
-            raw.phase = 0;
+            raw.start_modulo_8 = 0;
         }
         raw
     }
@@ -74,8 +74,8 @@ impl RawBody {
     }
 
     /// Returns the offset, modulo 8, of the body in its message; 0 in GIOP 1.2 and for an empty body.
-    pub fn phase(&self) -> usize {
-        self.phase.into()
+    pub fn start_modulo_8(&self) -> usize {
+        self.start_modulo_8.into()
     }
 
     /// Returns whether the body was received in GIOP 1.1 fragments whose values may be aligned separately:

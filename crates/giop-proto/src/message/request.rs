@@ -182,9 +182,8 @@ impl IncomingRequest {
     }
 
     /// Returns the whole message, including its message header. The pieces of a fragmented message are
-    /// joined. If blocks of bulk data have buffers of their own, only the bytes outside of blocks are
-    /// returned. The same holds for bytes that follow as a stream. After
-    /// [`take_arguments`](Self::take_arguments), only the headers are returned.
+    /// joined. Blocks of bulk data with buffers of their own, and bytes that follow as a stream, are not
+    /// included. After [`take_arguments`](Self::take_arguments), only the headers are returned.
     pub fn message(&self) -> &Bytes {
         &self.body.message
     }

@@ -15,8 +15,8 @@ use giop_codec::Version;
 use giop_codec::cdr::Segments;
 use giop_codec::giop::{BlockList, MAX_BLOCK_HEAD_BYTES, MIN_BLOCK_BYTES, MessageHeader};
 
-use super::lent::{Deposit, LentBuffer, NextHeader};
-use super::parts::Memory;
+use super::read_buf::{Deposit, LentBuffer, NextHeader};
+use super::receiver_state::Memory;
 use super::{HEADER_LEN, PIECE_HEADER_LEN, Receiver, State};
 use crate::pool::{BASE_ALIGN, Buffer, BufferPool, WINDOW_SIZE};
 
@@ -62,8 +62,9 @@ enum PartKind {
     /// Control bytes, at this offset of the control buffer.
     Control(usize),
     Block,
-    /// Data between blocks that has a buffer of its own. It has the same alignment there as in the message.
-    Between,
+    /// Other bytes in a separate buffer: long data between blocks, or the rest of a raw message. They
+    /// have the same alignment there as in the message.
+    Other,
 }
 
 /// The buffer of a part.
@@ -90,11 +91,11 @@ impl MessageParts {
         this.push_control(0, list.body_at);
         let mut end = list.body_at;
         for (start, len) in &list.blocks {
-            this.push_between(end, *start);
+            this.push_between_blocks(end, *start);
             this.parts.push(MessagePart { start: *start, len: *len, kind: PartKind::Block });
             end = start + len;
         }
-        this.push_between(end, HEADER_LEN.saturating_add(header.size as usize));
+        this.push_between_blocks(end, HEADER_LEN.saturating_add(header.size as usize));
         if let Some(first) = this.parts.first() {
             this.head_len = first.len;
         }
@@ -110,7 +111,7 @@ impl MessageParts {
         let len = HEADER_LEN.saturating_add(header.size as usize).saturating_sub(start);
         Self {
             header,
-            parts: vec![MessagePart { start, len, kind: PartKind::Between }],
+            parts: vec![MessagePart { start, len, kind: PartKind::Other }],
             current: 0,
             control: Buffer::default(),
             control_len: 0,
@@ -133,7 +134,7 @@ impl MessageParts {
         }
     }
 
-    fn push_between(&mut self, start: usize, end: usize) {
+    fn push_between_blocks(&mut self, start: usize, end: usize) {
         let len = end.saturating_sub(start);
         if len == 0 {
             return;
@@ -141,7 +142,7 @@ impl MessageParts {
         if self.control_len + len + 8 <= MAX_CONTROL_SIZE {
             self.push_control(start, len);
         } else {
-            self.parts.push(MessagePart { start, len, kind: PartKind::Between });
+            self.parts.push(MessagePart { start, len, kind: PartKind::Other });
         }
     }
 
@@ -195,13 +196,13 @@ impl MessageParts {
                 return Some(PartBuffer { buffer, base: offset, granted: part.len });
             }
             PartKind::Block => (PAGE_SIZE, PAGE_SIZE),
-            PartKind::Between => (BASE_ALIGN, BASE_ALIGN),
+            PartKind::Other => (BASE_ALIGN, BASE_ALIGN),
         };
         let allowed = self.granted(part.start, received.min(part.len), memory);
         let granted = if allowed >= part.len { usize::MAX } else { allowed + alignment_slack };
         let (buffer, granted) = memory.buffer_granted(part.len + alignment_slack, granted)?;
-        let phase = if let PartKind::Between = part.kind { part.start % 8 } else { 0 };
-        let base = buffer.bytes().as_ptr().addr().wrapping_neg() % align + phase;
+        let misalignment = if let PartKind::Other = part.kind { part.start % 8 } else { 0 };
+        let base = buffer.bytes().as_ptr().addr().wrapping_neg() % align + misalignment;
         Some(PartBuffer { buffer, base, granted: granted.saturating_sub(base).min(part.len) })
     }
 
@@ -313,10 +314,10 @@ impl Receiver {
         true
     }
 
-    /// Starts a message that will be forwarded in encoded form. The bytes that have been received stay in the
-    /// window, which is shared. Returns `false` if there is no memory at present.
+    /// Starts a [raw](super::stream_start) message. The bytes that have been received stay in the window,
+    /// which is shared. Returns `false` if there is no memory at present.
     #[cold]
-    pub(super) fn begin_forwarded(&mut self, header: MessageHeader, window_bytes: Bytes) -> bool {
+    pub(super) fn begin_raw(&mut self, header: MessageHeader, window_bytes: Bytes) -> bool {
         let mut message =
             Box::new(MessageParts::with_window_bytes(header, window_bytes, self.sizes.block_head_len));
         let Some(part) = message.part() else { return false };

@@ -6,9 +6,9 @@ use giop_codec::Version;
 use giop_codec::giop::{MessageHeader, MessageType};
 
 use super::blocks::BlockListSearch;
-use super::lent::{Deposit, LentBuffer, has_more_pieces};
 use super::pieces::{headers_len, is_fragment};
-use super::stream_start::{Decision, MIN_FORWARDED_SIZE};
+use super::read_buf::{Deposit, LentBuffer, has_more_pieces};
+use super::stream_start::{Decision, MIN_RAW_SIZE};
 use super::{HEADER_LEN, MIN_DEPOSIT_SIZE, OVERSIZED_START_LEN, Receiver, State};
 use crate::error::ProtocolError;
 
@@ -68,8 +68,8 @@ impl Receiver {
                     }
                     BlockListSearch::NoList => {}
                 }
-                if self.stream.is_forwarded(&header, &start) {
-                    if self.begin_forwarded(header, start) {
+                if self.stream.is_raw(&header, &start) {
+                    if self.begin_raw(header, start) {
                         self.release_window();
                     }
                     return Ok(None);
@@ -82,9 +82,9 @@ impl Receiver {
                 Ok(None)
             }
             Handling::Receive(total) => {
-                if total >= MIN_FORWARDED_SIZE && self.stream.is_forwarded(&header, received) {
+                if total >= MIN_RAW_SIZE && self.stream.is_raw(&header, received) {
                     let early = window.buffer.view(from..from + received_len);
-                    if self.begin_forwarded(header, early) {
+                    if self.begin_raw(header, early) {
                         self.release_window();
                     }
                 }
@@ -98,11 +98,11 @@ impl Receiver {
         match &self.state {
             State::CompleteMessage { header, .. } => {
                 let header = *header;
-                Ok(Some(if header.more_fragments { self.first_piece(header) } else { header }))
+                Ok(Some(if header.more_fragments { self.header_of_first_piece(header) } else { header }))
             }
             State::CompletePiece { header, .. } => {
                 let header = *header;
-                Ok(Some(if is_fragment(&header) { header } else { self.first_piece(header) }))
+                Ok(Some(if is_fragment(&header) { header } else { self.header_of_first_piece(header) }))
             }
             State::NextHeader { next, after_piece } => {
                 let (next, after_piece) = (*next, *after_piece);
@@ -188,7 +188,7 @@ impl Receiver {
 
     /// Requests memory again for the message for which the pool had none.
     #[cold]
-    pub(crate) fn retry(&mut self) {
+    pub(crate) fn retry_memory(&mut self) {
         self.memory.starved = false;
         if self.partial_message.is_some() {
             return self.retry_part();

@@ -5,7 +5,6 @@
 //! It returns when the memory is full, the stream has ended, or the target failed. Nothing else uses it until
 //! then.
 
-use std::any::Any;
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -61,7 +60,7 @@ impl<T: AsMut<[u8]> + Send + 'static> DepositTarget for T {
     }
 }
 
-trait Target: DepositTarget + Any {}
+trait Target: DepositTarget + std::any::Any {}
 
 impl<T: DepositTarget> Target for T {}
 
@@ -100,7 +99,7 @@ impl Loan {
     /// Returns the target, the number of bytes read into it, and its error. `None` if it is not a `T`.
     #[must_use]
     pub fn end<T: DepositTarget>(self) -> Option<(Box<T>, usize, Option<io::Error>)> {
-        let target = (self.target as Box<dyn Any>).downcast().ok()?;
+        let target = (self.target as Box<dyn std::any::Any>).downcast().ok()?;
         Some((target, self.filled, self.error))
     }
 
@@ -173,15 +172,15 @@ pub(super) enum LoanPlace {
 
 /// A buffer of a pool in which the payload starts at an address with a requested alignment.
 ///
-/// Only a part of it occupies memory before the payload has been received: four times the received part, or
-/// as much as the connection may use at once, if that is more.
+/// Only a part of it occupies memory before the payload has been received: the maximum of 64 KiB, four times
+/// the received part, and the size of the largest message that the connection has received.
 #[derive(Debug)]
 pub struct AlignedBuffer {
     pool: Arc<BufferPool>,
     buffer: Buffer,
     start: usize,
     len: usize,
-    granted: usize,
+    largest_received: usize,
 }
 
 impl AlignedBuffer {
@@ -189,17 +188,18 @@ impl AlignedBuffer {
     pub const MAX_ALIGN: usize = 64 * 1024;
 
     /// Creates a buffer for `len` bytes that start at a multiple of `align`. `align` must be a power of two
-    /// up to [`MAX_ALIGN`](Self::MAX_ALIGN). `granted` is the result of `Input::largest_received_bytes`.
+    /// up to [`MAX_ALIGN`](Self::MAX_ALIGN). `largest_received` is the result of
+    /// `Input::largest_received_bytes`.
     /// Returns `None` if the pool has no memory at present.
     #[must_use]
-    pub fn take(pool: &Arc<BufferPool>, len: usize, align: usize, granted: usize) -> Option<Self> {
+    pub fn take(pool: &Arc<BufferPool>, len: usize, align: usize, largest_received: usize) -> Option<Self> {
         let size = len.checked_add(align.saturating_sub(BASE_ALIGN))?;
-        let first = grant(0, granted).saturating_add(align);
+        let first = grant(0, largest_received).saturating_add(align);
         let buffer =
             if pool.can_hold(size) { pool.try_take_granted(size, first)? } else { pool.take_unpooled(size) };
         // The address is used as a number only; nothing is read through it.
         let start = buffer.bytes().as_ptr().addr().wrapping_neg() % align.max(1);
-        Some(Self { pool: Arc::clone(pool), buffer, start, len, granted })
+        Some(Self { pool: Arc::clone(pool), buffer, start, len, largest_received })
     }
 
     /// Returns the payload. Its memory is returned to the pool when the last view of it is dropped.
@@ -213,7 +213,7 @@ impl AlignedBuffer {
 impl DepositTarget for AlignedBuffer {
     fn room(&mut self, at: u64, _: u64) -> io::Result<&mut [u8]> {
         let at = usize::try_from(at).unwrap_or(usize::MAX).min(self.len);
-        let to = self.len.min(grant(at, self.granted));
+        let to = self.len.min(grant(at, self.largest_received));
         // A payload that has started must continue, even beyond the pool's limit.
         let all = if to == self.len { usize::MAX } else { self.start + to + BASE_ALIGN };
         let _ = self.pool.charge_more(&mut self.buffer, all);

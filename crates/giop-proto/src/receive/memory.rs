@@ -2,8 +2,8 @@
 
 use giop_codec::giop::{MessageHeader, MessageType};
 
-use super::lent::{Deposit, LentBuffer, NextHeader, ReadBuf, has_more_pieces};
-use super::parts::Memory;
+use super::read_buf::{Deposit, LentBuffer, NextHeader, ReadBuf, has_more_pieces};
+use super::receiver_state::Memory;
 use super::{HEADER_LEN, OVERSIZED_START_LEN, PIECE_HEADER_LEN, Receiver, STREAM_START_LEN, State};
 use crate::pool::{Buffer, WINDOW_SIZE};
 
@@ -99,7 +99,7 @@ impl Memory {
 }
 
 impl Receiver {
-    pub(crate) fn release(&mut self) {
+    pub(crate) fn release_kept_window(&mut self) {
         if self.window.may_keep {
             self.window.may_keep = false;
             self.memory.pool.stop_keeping_window();
@@ -112,7 +112,7 @@ impl Receiver {
     }
 
     pub(crate) fn clear(&mut self) {
-        self.release();
+        self.release_kept_window();
         self.memory.end_overdraft();
         self.stream.end();
         self.segments = None;
@@ -223,7 +223,7 @@ impl Receiver {
     pub(super) fn take_other_buf(&mut self) -> ReadBuf {
         match std::mem::replace(&mut self.state, State::Lent) {
             State::Incomplete(buf) if !self.deposits_enabled && buf.deposit.is_some() => {
-                self.staged = Some(buf);
+                self.incomplete_message = Some(buf);
                 self.empty_window()
             }
             State::Incomplete(buf) => ReadBuf(buf),
@@ -312,7 +312,7 @@ impl Receiver {
         if buffer.capacity() >= size {
             return Ok(buffer);
         }
-        // Twice the needed size avoids further copies. It is at most four times the received size.
+        // Twice the needed size avoids further copies. The excess is limited to four times the received size.
         let buffer_size = size
             .saturating_mul(2)
             .min(4 * len)

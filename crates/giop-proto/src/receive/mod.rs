@@ -8,22 +8,22 @@
 //! A fragmented message consists of *pieces*: its first message, and its fragments. The pieces of a GIOP 1.2
 //! message are read in the same way, one after the other into one buffer. Because the fragments of several
 //! messages may alternate, the payload of an incomplete fragment is not read until the connection has
-//! [placed](Receiver::place) it. Its headers, sixteen bytes, are read separately.
+//! placed it (`Receiver::place`). Its headers, sixteen bytes, are read separately.
 //!
 //! *Memory.* A message may occupy only the memory that is granted to it. The grant is the maximum of 64 KiB,
 //! four times its received size, and the size of the largest message completed on the connection. The buffer
 //! of a larger message reserves address space for all of it, so that it never moves, and is charged to the
 //! pool as the grant grows. If the pool has no memory, the receiver is *starved*: it does not read until
-//! [`Receiver::retry`] succeeds.
+//! `Receiver::retry_memory` succeeds.
 
 mod blocks;
+mod copying;
 mod incomplete;
-mod lent;
 mod loan;
 mod memory;
-mod parts;
 mod pieces;
-mod staged;
+mod read_buf;
+mod receiver_state;
 mod stream;
 mod stream_pieces;
 mod stream_start;
@@ -39,10 +39,10 @@ pub use crate::frame::{HEADER_LEN, MIN_DEPOSIT_SIZE, OVERSIZED_START_LEN, PIECE_
 use crate::frame::{JoinedMessage, MessageLayout};
 use crate::pool::BufferPool;
 use blocks::{BlockListSearch, MessageParts};
-pub use lent::ReadBuf;
-use lent::{Deposit, LentBuffer, NextHeader};
 pub use loan::{AlignedBuffer, DepositTarget, Loan, LoanReturn};
-use parts::{FrontMessage, Memory, SizeHints, SkippedMessage, StreamState, Window};
+pub use read_buf::ReadBuf;
+use read_buf::{Deposit, LentBuffer, NextHeader};
+use receiver_state::{FrontMessage, Memory, SizeHints, SkippedMessage, StreamState, Window};
 
 pub use stream::{Chunk, MAX_CHUNK_SIZE};
 use stream_start::Decision;
@@ -65,7 +65,7 @@ pub struct Receiver {
     /// True if large messages are read directly into their final buffer.
     pub(crate) deposits_enabled: bool,
     /// The incomplete message, while a window for its next bytes is lent because `deposits_enabled` is false.
-    staged: Option<Box<LentBuffer>>,
+    incomplete_message: Option<Box<LentBuffer>>,
     pub(crate) stream: StreamState,
     /// The message whose parts are read into separate buffers (`blocks.rs`). Its current part is in `state`.
     partial_message: Option<Box<MessageParts>>,
@@ -122,7 +122,7 @@ impl Receiver {
             sizes: SizeHints::default(),
             has_unplaced_fragment: false,
             deposits_enabled,
-            staged: None,
+            incomplete_message: None,
             stream: StreamState { deposits_enabled, ..StreamState::default() },
             partial_message: None,
             segments: None,
@@ -200,7 +200,7 @@ impl Receiver {
 
     /// Returns the number of missing bytes of the current large message for which memory is granted.
     #[inline]
-    pub fn granted_rest(&self) -> usize {
+    pub fn granted_missing_bytes(&self) -> usize {
         match &self.state {
             State::Incomplete(buf) if buf.deposit.is_some() => buf.end - buf.filled,
             State::Window => self.stream.loan_rest(),
@@ -231,8 +231,8 @@ impl Receiver {
     #[inline]
     pub fn handle_read(&mut self, buf: ReadBuf, n: usize) {
         let ReadBuf(mut buf) = buf;
-        if let Some(message) = self.staged.take() {
-            return self.read_staged(message, buf, n);
+        if let Some(message) = self.incomplete_message.take() {
+            return self.append_from_window(message, buf, n);
         }
         let filled = buf.filled.saturating_add(n);
         if buf.deposit.is_some() {
@@ -244,7 +244,7 @@ impl Receiver {
             }
             self.read_deposit(buf, filled);
         } else if self.stream.left() > 0 {
-            self.read_staged_chunk(buf, n);
+            self.read_chunk_from_window(buf, n);
         } else if buf.end == 0 {
             self.read_header(buf, n);
         } else if filled == 0 {
@@ -274,7 +274,7 @@ impl Receiver {
         let total = (header.size as usize).saturating_add(HEADER_LEN);
         if total <= rest.len() && total <= self.max_message_size {
             self.front.len = total;
-            return Ok(Some(if header.more_fragments { self.first_piece(header) } else { header }));
+            return Ok(Some(if header.more_fragments { self.header_of_first_piece(header) } else { header }));
         }
         self.peek_incomplete(header)
     }

@@ -6,7 +6,7 @@
 use giop_codec::Version;
 use giop_codec::giop::{MessageHeader, MessageType, RequestId};
 
-use super::lent::{LentBuffer, NextHeader, has_more_pieces};
+use super::read_buf::{LentBuffer, NextHeader, has_more_pieces};
 use super::{HEADER_LEN, MIN_DEPOSIT_SIZE, PIECE_HEADER_LEN, Receiver, State};
 use crate::frame::first_word;
 use crate::pool::Buffer;
@@ -14,9 +14,9 @@ use crate::pool::Buffer;
 impl Receiver {
     /// Returns the header of the incomplete fragment whose position is not decided yet, and the id of its
     /// request, which fragments of GIOP 1.1 do not have. The fragment must then be [placed](Self::place),
-    /// [skipped](Self::skip_unplaced), or [added to the stream](Self::begin_piece).
+    /// [skipped](Self::skip_unplaced_fragment), or [added to the stream](Self::begin_piece).
     #[inline]
-    pub(crate) fn unplaced(&mut self) -> Option<(MessageHeader, Option<RequestId>)> {
+    pub(crate) fn unplaced_fragment(&mut self) -> Option<(MessageHeader, Option<RequestId>)> {
         if std::mem::take(&mut self.has_unplaced_fragment) { self.partial_fragment() } else { None }
     }
 
@@ -48,8 +48,9 @@ impl Receiver {
         }
     }
 
-    /// Starts to read the payload of the [unplaced](Self::unplaced) fragment into `buffer`, after its first
-    /// `at` bytes. When the fragment is complete, [`take_placed`](Self::take_placed) returns the buffer.
+    /// Starts to read the payload of the [unplaced](Self::unplaced_fragment) fragment into `buffer`, after
+    /// its first `at` bytes. When the fragment is complete, [`take_placed_buffer`](Self::take_placed_buffer)
+    /// returns the buffer.
     ///
     /// # Errors
     /// `buffer`, if it is too small and there is no memory at present. The receiver is then starved.
@@ -71,9 +72,10 @@ impl Receiver {
         Ok(())
     }
 
-    /// Skips the payload of the [unplaced](Self::unplaced) fragment. [`front`](Self::front) has its headers.
+    /// Skips the payload of the [unplaced](Self::unplaced_fragment) fragment. [`front`](Self::front) has its
+    /// headers.
     #[cold]
-    pub(crate) fn skip_unplaced(&mut self, header: &MessageHeader) {
+    pub(crate) fn skip_unplaced_fragment(&mut self, header: &MessageHeader) {
         self.front.len = headers_len(header);
         self.skip.left = (header.size as usize).saturating_sub(headers_len(header) - HEADER_LEN);
         self.skip.size = self.skip.left;
@@ -100,7 +102,7 @@ impl Receiver {
         }
     }
 
-    pub(crate) fn take_placed(&mut self, header: &MessageHeader) -> Option<Buffer> {
+    pub(crate) fn take_placed_buffer(&mut self, header: &MessageHeader) -> Option<Buffer> {
         let placed = is_fragment(header) && matches!(self.state, State::CompletePiece { .. });
         if placed { self.take_piece() } else { None }
     }

@@ -12,10 +12,10 @@ use bytes::{Bytes, BytesMut};
 use giop_codec::giop::{MessageHeader, MessageType};
 use giop_codec::{ByteOrder, Version};
 
-use super::lent::{Deposit, LentBuffer, NextHeader, ReadBuf};
 use super::loan::{Loan, LoanPlace, LoanReturn};
 use super::memory::STARVED_WINDOW;
-use super::parts::{Memory, StreamState};
+use super::read_buf::{Deposit, LentBuffer, NextHeader, ReadBuf};
+use super::receiver_state::{Memory, StreamState};
 use super::{MIN_DEPOSIT_SIZE, Receiver, State};
 use crate::pool::WINDOW_SIZE;
 
@@ -59,13 +59,13 @@ pub(super) struct Stream {
     /// The number of bytes of the message before the streamed bytes.
     pub(super) head_len: usize,
     /// True after a large piece. Then even a small piece is read separately from the bytes after it.
-    pub(super) after_large: bool,
+    pub(super) follows_large_piece: bool,
     pub(super) received: u64,
     /// The size of the payload in bytes, as far as it is known.
     size: u64,
     /// Where in an element, modulo [`ELEMENT_ALIGN`], the payload begins. Chunks are read to addresses at
     /// which their elements are aligned. `None` for a payload of bytes.
-    phase: Option<usize>,
+    element_offset: Option<usize>,
     chunks: VecDeque<Bytes>,
     /// Copies of small pieces. They follow `chunks`.
     gathered: BytesMut,
@@ -82,9 +82,9 @@ impl Stream {
     }
 
     /// Returns where in an element, modulo [`ELEMENT_ALIGN`], the next byte is.
-    fn next_phase(&self) -> usize {
+    fn next_element_offset(&self) -> usize {
         let received = (self.received % ELEMENT_ALIGN as u64) as usize;
-        self.phase.map_or(0, |phase| (phase + received) % ELEMENT_ALIGN)
+        self.element_offset.map_or(0, |offset| (offset + received) % ELEMENT_ALIGN)
     }
 
     fn is_full(&self) -> bool {
@@ -108,10 +108,10 @@ impl StreamState {
             left,
             has_more_pieces,
             head_len,
-            after_large: left >= MIN_DEPOSIT_SIZE,
+            follows_large_piece: left >= MIN_DEPOSIT_SIZE,
             received: 0,
             size: left as u64,
-            phase: None,
+            element_offset: None,
             chunks: VecDeque::new(),
             gathered: BytesMut::new(),
             demand: Demand::None,
@@ -139,10 +139,10 @@ impl StreamState {
     }
 
     /// Declares that the stream consists of elements with an alignment of eight bytes or less, and that it
-    /// begins at offset `phase` of an element.
-    pub(crate) fn align(&mut self, phase: usize) {
+    /// begins at this offset of an element.
+    pub(crate) fn align(&mut self, element_offset: usize) {
         if let Some(stream) = &mut self.current {
-            stream.phase = Some(phase % ELEMENT_ALIGN);
+            stream.element_offset = Some(element_offset % ELEMENT_ALIGN);
         }
     }
 
@@ -195,10 +195,10 @@ impl StreamState {
         }
     }
 
-    /// Returns the next chunk. If `reads_on` is true, the reader requests further bytes.
-    pub(crate) fn take_chunk(&mut self, reads_on: bool) -> Chunk {
+    /// Returns the next chunk. If `requests_more` is true, the reader requests further bytes.
+    pub(crate) fn take_chunk(&mut self, requests_more: bool) -> Chunk {
         let Some(stream) = &mut self.current else { return Chunk::Lost };
-        stream.demand = if reads_on { Demand::Chunks } else { Demand::None };
+        stream.demand = if requests_more { Demand::Chunks } else { Demand::None };
         match stream.pop() {
             Some(bytes) => Chunk::Bytes(bytes),
             None if !stream.is_whole() => Chunk::Pending,
@@ -353,7 +353,7 @@ impl StreamState {
 
     /// Returns whether even a small piece is read separately: not after a small streamed piece.
     pub(super) fn reads_small_piece(&self) -> bool {
-        self.current.as_ref().is_none_or(|stream| stream.after_large)
+        self.current.as_ref().is_none_or(|stream| stream.follows_large_piece)
     }
 }
 
@@ -409,7 +409,7 @@ impl Receiver {
     pub(super) fn chunk_buffer(&mut self) -> ReadBuf {
         let Some(stream) = &self.stream.current else { return self.window_with(&[]) };
         let (left, has_more_pieces) = (stream.left, stream.has_more_pieces);
-        let from = stream.next_phase();
+        let from = stream.next_element_offset();
         // The version and the flag for fragments determine how many bytes are read after the payload.
         let version = if self.stream.has_1_1_fragments { Version::V1_1 } else { Version::V1_2 };
         let mut header = MessageHeader::new(version, ByteOrder::NATIVE, MessageType::Request);
@@ -478,7 +478,7 @@ impl Receiver {
 
     /// Handles `n` bytes that were read into a window during a stream, because `deposits_enabled` is false.
     #[cold]
-    pub(super) fn read_staged_chunk(&mut self, mut window: Box<LentBuffer>, n: usize) {
+    pub(super) fn read_chunk_from_window(&mut self, mut window: Box<LentBuffer>, n: usize) {
         window.filled = n.min(window.end);
         self.split_buffer(window);
         let received = self.stream.left().min(self.window.end);

@@ -14,7 +14,7 @@ use super::{MIN_DEPOSIT_SIZE, Receiver, STREAM_START_LEN, State};
 impl Receiver {
     /// Returns the header for handing out a first piece: without the flag for fragments if it is streamed.
     #[cold]
-    pub(super) fn first_piece(&mut self, header: MessageHeader) -> MessageHeader {
+    pub(super) fn header_of_first_piece(&mut self, header: MessageHeader) -> MessageHeader {
         if self.front().len() >= STREAM_START_LEN
             && self.stream.is_first_streamed_piece(&header, self.front())
         {
@@ -28,9 +28,9 @@ impl Receiver {
         self.received_part().get(headers_len(header)..).unwrap_or_default()
     }
 
-    /// Removes the [unplaced](Self::unplaced) fragment and the received part of its payload. Returns the
-    /// number of bytes of its payload that are still to be received.
-    pub(crate) fn take_unplaced(&mut self, header: &MessageHeader) -> usize {
+    /// Removes the [unplaced](Self::unplaced_fragment) fragment and the received part of its payload. Returns
+    /// the number of bytes of its payload that are still to be received.
+    pub(crate) fn remove_unplaced_fragment(&mut self, header: &MessageHeader) -> usize {
         let size = (header.size as usize).saturating_sub(headers_len(header) - super::HEADER_LEN);
         let left = size.saturating_sub(self.received_payload(header).len());
         self.state = State::Window;
@@ -40,7 +40,7 @@ impl Receiver {
         left
     }
 
-    /// Makes the [unplaced](Self::unplaced) fragment the next piece of the stream.
+    /// Makes the [unplaced](Self::unplaced_fragment) fragment the next piece of the stream.
     #[cold]
     pub(crate) fn begin_piece(&mut self, header: &MessageHeader) {
         let received = match (&self.state, &self.window.buf) {
@@ -50,8 +50,8 @@ impl Receiver {
             // Only the header was read, possibly with a few bytes after it.
             _ => Bytes::copy_from_slice(self.received_payload(header)),
         };
-        let left = self.take_unplaced(header);
-        self.next_piece(header, left, received);
+        let left = self.remove_unplaced_fragment(header);
+        self.enter_next_piece(header, left, received);
     }
 
     /// Makes the peeked message, which is a complete fragment, the next piece of the stream.
@@ -60,13 +60,13 @@ impl Receiver {
         let bytes = self.take_front();
         let payload = bytes.slice(bytes.len().min(headers_len(header))..);
         drop(bytes);
-        self.next_piece(header, 0, payload);
+        self.enter_next_piece(header, 0, payload);
     }
 
-    fn next_piece(&mut self, header: &MessageHeader, left: usize, received: Bytes) {
+    fn enter_next_piece(&mut self, header: &MessageHeader, left: usize, received: Bytes) {
         let Some(stream) = &mut self.stream.current else { return };
         (stream.left, stream.has_more_pieces) = (left, header.more_fragments);
-        stream.after_large = left + received.len() >= MIN_DEPOSIT_SIZE;
+        stream.follows_large_piece = left + received.len() >= MIN_DEPOSIT_SIZE;
         stream.received += received.len() as u64;
         if left == 0 && !header.more_fragments {
             self.record_stream();

@@ -1,16 +1,16 @@
-//! Selection of large requests and replies that are streamed or forwarded.
+//! Selection of large requests and replies that are streamed, or handed out as encoded bytes (*raw*).
 //!
 //! The first bytes of a streamed message, 16 KiB or more, are handed out like a whole message.
 //!
-//! A gateway forwards messages in encoded form. A large message is not copied for this: the bytes that were
-//! received with its header stay where they were read, and the rest is read into a separate buffer.
+//! A gateway forwards raw messages. A large one is not copied for this: the bytes that were received with its
+//! header stay where they were read, and the rest is read into a separate buffer.
 
 use std::fmt;
 
 use giop_codec::giop::{MessageHeader, MessageType, RequestId};
 
 use super::MIN_DEPOSIT_SIZE;
-use super::parts::StreamState;
+use super::receiver_state::StreamState;
 use crate::message::{ReplyHead, RequestHead};
 use crate::pool::WINDOW_SIZE;
 
@@ -18,7 +18,7 @@ use crate::pool::WINDOW_SIZE;
 /// the header and all values before the payload.
 pub const STREAM_START_LEN: usize = MIN_DEPOSIT_SIZE;
 
-/// Selects the requests that are handed out before their payload is received, and those that are forwarded.
+/// Selects the requests that are handed out before their payload is received, and those that stay encoded.
 pub trait StreamSelector: fmt::Debug + Send + Sync {
     /// Returns whether there may be requests that are streamed. If not, no request is inspected for it.
     fn any_streamed(&self) -> bool;
@@ -26,21 +26,21 @@ pub trait StreamSelector: fmt::Debug + Send + Sync {
     /// Returns whether the operation of the object with this key receives its last argument as a stream.
     fn is_streamed(&self, key: &[u8], operation: &[u8]) -> bool;
 
-    /// Returns whether there may be objects whose requests are forwarded in encoded form.
-    fn any_forwarded(&self) -> bool {
+    /// Returns whether there may be objects whose servants take requests as encoded bytes.
+    fn any_raw(&self) -> bool {
         false
     }
 
-    /// Returns whether requests to the object with this key are forwarded in encoded form.
-    fn is_forwarded(&self, key: &[u8]) -> bool {
+    /// Returns whether the servant of the object with this key takes requests as encoded bytes.
+    fn is_raw(&self, key: &[u8]) -> bool {
         let _ = key;
         false
     }
 }
 
-/// The minimum size in bytes of an incomplete message that is forwarded without being moved. A smaller one is
-/// moved into a contiguous buffer, because its arguments are copied in any case when they are sent.
-pub(super) const MIN_FORWARDED_SIZE: usize = 4 * 1024;
+/// The minimum size in bytes of an incomplete raw message that is not moved. A smaller one is moved into a
+/// contiguous buffer, because its arguments are copied in any case when they are sent.
+pub(super) const MIN_RAW_SIZE: usize = 4 * 1024;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReplyStream {
@@ -115,17 +115,14 @@ impl StreamState {
         }
     }
 
-    /// Returns whether the message is forwarded, if `bytes` contain its header and a part of its body.
-    pub(super) fn is_forwarded(&self, header: &MessageHeader, bytes: &[u8]) -> bool {
+    /// Returns whether the message is raw, if `bytes` contain its header and a part of its body.
+    pub(super) fn is_raw(&self, header: &MessageHeader, bytes: &[u8]) -> bool {
         if header.more_fragments || !self.deposits_enabled {
             return false;
         }
         match (header.kind, &self.selector) {
-            (MessageType::Request, Some(streams)) if streams.any_forwarded() => {
-                RequestHead::decode(header, bytes).is_ok_and(|head| {
-                    (head.body_at as usize) < bytes.len() && streams.is_forwarded(head.key(bytes))
-                })
-            }
+            (MessageType::Request, Some(streams)) if streams.any_raw() => RequestHead::decode(header, bytes)
+                .is_ok_and(|head| (head.body_at as usize) < bytes.len() && streams.is_raw(head.key(bytes))),
             (MessageType::Reply, _) if !self.forwarded_replies.is_empty() => ReplyHead::decode(header, bytes)
                 .is_ok_and(|head| {
                     (head.body_at as usize) < bytes.len() && self.forwarded_replies.contains(&head.id)

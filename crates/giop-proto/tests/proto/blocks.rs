@@ -136,7 +136,7 @@ fn a_body_is_passed_on_without_a_copy_and_keeps_its_blocks() {
         let arguments = incoming.take_arguments(&mut bytes::BytesMut::new()).unwrap();
         assert!(incoming.raw_body().is_empty());
         let raw = arguments.raw_body();
-        assert_eq!((raw.phase(), raw.order(), raw.is_fragmented()), (0, ByteOrder::NATIVE, false));
+        assert_eq!((raw.start_modulo_8(), raw.order(), raw.is_fragmented()), (0, ByteOrder::NATIVE, false));
         assert_eq!(raw.parts().count() > 1, blocks);
 
         let mut passed = request(RequestId(77), &[], blocks, |e| raw.put(e));

@@ -312,7 +312,7 @@ fn keys_operations_and_contexts_over_their_limits_are_refused() {
         let refused = exception(&pair.client.outcome(call).unwrap());
         assert_eq!((refused.kind, refused.completed), (kind, CompletionStatus::No));
         assert!(!pair.server.conn.lifecycle().is_closing() && pair.server.conn.serving_count() == 0);
-        assert_eq!(pair.server.conn.stats().limit_hits.of(Limit::Count), 1, "{kind:?}");
+        assert_eq!(pair.server.conn.stats().limit_hits.of(Limit::Fixed), 1, "{kind:?}");
     }
 }
 

@@ -21,11 +21,11 @@ impl StreamSelector for Table {
         key == b"streamed"
     }
 
-    fn any_forwarded(&self) -> bool {
+    fn any_raw(&self) -> bool {
         true
     }
 
-    fn is_forwarded(&self, key: &[u8]) -> bool {
+    fn is_raw(&self, key: &[u8]) -> bool {
         key == b"passed"
     }
 }

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::cx::Cx;
+use super::cx::{Cx, ModDepth};
 use super::forms::{EmittedFn, Form};
 use super::ident::RustName;
 use super::method::{Method, Parameter};
@@ -22,7 +22,7 @@ impl Cx<'_> {
     }
 }
 
-pub(super) fn handlers(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> Option<TokenStream> {
+pub(super) fn handlers(cx: &Cx<'_>, depth: ModDepth, def: &Def, lineage: &[DefId]) -> Option<TokenStream> {
     if !cx.has_handler(def.id) {
         return None;
     }
@@ -30,7 +30,7 @@ pub(super) fn handlers(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) 
     Some(quote!(#handler #senders))
 }
 
-fn handler_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+fn handler_trait(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
     let item = cx.paths.names[def.id].handler.at(cx.model.rust_span(def.span));
     let first = format!(
         " A handler for replies of interface `{}` (`{}`). The `sendc_` methods of `{}` take a handler.",
@@ -71,8 +71,8 @@ fn handler_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
 fn replies<'c>(cx: &'c Cx<'_>, id: DefId) -> Vec<(&'c Method, RustName, RustName)> {
     let lineage = cx.model.lineage(id);
     let all = || lineage.iter().flat_map(|owner| &cx.methods[owner]).filter(|method| !method.oneway);
-    // A handler's method for replies to an operation or setter always has the name of the method that sends
-    // the request. The names of the methods for getters and exceptions are changed if they clash.
+    // A handler's method for replies to an operation or setter always has the name of the reference's method,
+    // without `sendc_`. The names of the methods for getters and exceptions are changed if they clash.
     let is_get = |method: &Method| method.wire_name.starts_with("_get_");
     let mut taken: HashSet<String> =
         all().filter(|method| !is_get(method)).map(|method| method.name.as_str().to_owned()).collect();
@@ -89,7 +89,7 @@ fn replies<'c>(cx: &'c Cx<'_>, id: DefId) -> Vec<(&'c Method, RustName, RustName
     with_exceptions.filter(|(method, ..)| method.owner == id).collect()
 }
 
-fn senders(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
+fn senders(cx: &Cx<'_>, depth: ModDepth, def: &Def, lineage: &[DefId]) -> TokenStream {
     let rt = &cx.runtime_path;
     let path = cx.paths.reference(depth, def.id);
     let methods = lineage.iter().flat_map(|owner| &cx.methods[owner]);
@@ -108,7 +108,7 @@ fn senders(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStre
             let parameters = cx.parameters(depth, method, EmittedFn::ClientMethod);
             let wide = cx.wide_lifetime(method);
             let (owned, sent): (Vec<_>, Vec<_>) =
-                method.sent().map(|param| owned_argument(cx, param)).unzip();
+                method.sent_params().map(|param| owned_argument(cx, param)).unzip();
             let context = method.context_name();
             let owned_context =
                 context.as_ref().map(|name| quote!(let #name = ::core::clone::Clone::clone(#name);));
@@ -174,7 +174,7 @@ fn owned_argument(cx: &Cx<'_>, param: &Parameter) -> (TokenStream, TokenStream) 
     }
     match form {
         Form::Value | Form::Shared | Form::Reference | Form::WStr => (quote!(), quote!(#name)),
-        Form::Boxed => (quote!(let #name = #rt::boxed_array(#name);), quote!(&*#name)),
+        Form::ArrayRef => (quote!(let #name = #rt::boxed_array(#name);), quote!(&*#name)),
         Form::Str | Form::Slice | Form::Borrow => {
             (quote!(let #name = ::std::borrow::ToOwned::to_owned(#name);), quote!(&#name))
         }

@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
 
-use super::cx::Cx;
+use super::cx::{Cx, ModDepth};
 use super::docs::doc;
 use super::forms::Traits;
 use super::structs;
@@ -28,7 +28,7 @@ fn always_derived() -> TokenStream {
     }
 }
 
-pub(super) fn bitmask(cx: &Cx<'_>, depth: usize, def: &Def, body: &Bitmask) -> TokenStream {
+pub(super) fn bitmask(cx: &Cx<'_>, depth: ModDepth, def: &Def, body: &Bitmask) -> TokenStream {
     let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
     let path = cx.paths.item(depth, def.id);
     let holder = cx.primitive(cx.model.holder_type(def.id));
@@ -180,7 +180,7 @@ pub(super) fn bitmask(cx: &Cx<'_>, depth: usize, def: &Def, body: &Bitmask) -> T
     }
 }
 
-pub(super) fn bitset(cx: &Cx<'_>, depth: usize, def: &Def, body: &Bitset) -> TokenStream {
+pub(super) fn bitset(cx: &Cx<'_>, depth: ModDepth, def: &Def, body: &Bitset) -> TokenStream {
     let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
     let path = cx.paths.item(depth, def.id);
     let bits = cx.model.holder_type(def.id);
@@ -207,10 +207,10 @@ pub(super) fn bitset(cx: &Cx<'_>, depth: usize, def: &Def, body: &Bitset) -> Tok
         }
     };
     let to_base = body.base.map(|base| {
-        let of = cx.paths.item(depth, base);
+        let base_path = cx.paths.item(depth, base);
         let low = cast(cx, quote!(__zorb_bits.0), bits, cx.model.holder_type(base));
         quote! {
-            impl ::core::convert::From<#path> for #of {
+            impl ::core::convert::From<#path> for #base_path {
                 /// Returns the fields of the base.
                 fn from(__zorb_bits: #path) -> Self {
                     Self::from_bits(#low)

@@ -3,14 +3,14 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::{quote, quote_spanned};
 
-use super::cx::Cx;
-use super::docs::doc_after;
+use super::cx::{Cx, ModDepth};
+use super::docs::line_and_doc;
 use super::errors;
 use super::forms::EmittedFn;
 use super::method::Method;
 use crate::model::{Def, DefId};
 
-pub(super) fn inherent_methods(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
+pub(super) fn inherent_methods(cx: &Cx<'_>, depth: ModDepth, def: &Def, lineage: &[DefId]) -> TokenStream {
     let path = cx.paths.reference(depth, def.id);
     let methods = lineage.iter().flat_map(|owner| &cx.methods[owner]).map(|method| {
         let (docs, name) = (method.docs(), method.ident());
@@ -28,11 +28,11 @@ pub(super) fn inherent_methods(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[
     quote!(impl #path { #(#methods)* })
 }
 
-pub(super) fn client_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+pub(super) fn client_trait(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
     let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
     let first =
         format!("Interface `{}` (`{}`), as clients see it.", cx.model.scoped_name(def.id), def.repository_id);
-    let docs = doc_after(&first, &def.docs);
+    let docs = line_and_doc(&first, &def.docs);
     let supers = super_traits(cx, def, |base| cx.paths.item(depth, base));
     let methods = cx.methods[&def.id].iter().map(|method| {
         let (docs, name) = (method.docs(), method.ident());
@@ -50,7 +50,7 @@ pub(super) fn client_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream 
     }
 }
 
-pub(super) fn client_impls(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
+pub(super) fn client_impls(cx: &Cx<'_>, depth: ModDepth, def: &Def, lineage: &[DefId]) -> TokenStream {
     let path = cx.paths.reference(depth, def.id);
     let impls = lineage.iter().map(|owner| {
         let item = cx.paths.item(depth, *owner);
@@ -75,13 +75,13 @@ pub(super) fn super_traits(cx: &Cx<'_>, def: &Def, path: impl Fn(DefId) -> Token
 }
 
 /// Returns the expression that calls a method's call function, for the body of the method.
-fn call(cx: &Cx<'_>, depth: usize, def: &Def, method: &Method) -> TokenStream {
+fn call(cx: &Cx<'_>, depth: ModDepth, def: &Def, method: &Method) -> TokenStream {
     // The hidden module of a local interface has call functions for inherited operations too.
     let local = cx.model.is_local_interface(def.id);
     let hidden = cx.paths.hidden_path(depth, if local { def.id } else { method.owner });
     let is_abstract = cx.model.is_abstract_interface(def.id);
     let function = if is_abstract { method.abstract_call_name() } else { method.call_name() };
-    let arguments = method.sent().map(|param| {
+    let arguments = method.sent_params().map(|param| {
         let name = &param.name;
         if param.is_stream || cx.mapping.is_converted_by_client(param.ty, param.is_inout()) {
             quote!(::core::convert::Into::into(#name))
@@ -99,7 +99,7 @@ fn call(cx: &Cx<'_>, depth: usize, def: &Def, method: &Method) -> TokenStream {
 }
 
 /// Emits the call function. It calls a servant of the same process directly, or sends a request.
-pub(super) fn call_function(cx: &Cx<'_>, depth: usize, index: usize, method: &Method) -> TokenStream {
+pub(super) fn call_function(cx: &Cx<'_>, depth: ModDepth, index: usize, method: &Method) -> TokenStream {
     let rt = &cx.runtime_path;
     let function = method.call_name();
     let parameters = cx.parameters(depth, method, EmittedFn::CallFunction);
@@ -114,7 +114,7 @@ pub(super) fn call_function(cx: &Cx<'_>, depth: usize, index: usize, method: &Me
     let name = &method.name;
     let encode = encode_arguments(cx, depth, method);
     // A stream is the last argument. The code that encodes the other arguments does not include it.
-    let source = method.sent().find(|param| param.is_stream).map(|param| &param.name);
+    let source = method.sent_params().find(|param| param.is_stream).map(|param| &param.name);
     let (invoke, send_oneway) = match source {
         Some(_) => (quote!(invoke_from), quote!(send_oneway_from)),
         None => (quote!(invoke), quote!(send_oneway)),
@@ -174,12 +174,12 @@ pub(super) fn local_arguments(method: &Method) -> Vec<TokenStream> {
         let name = &param.name;
         if param.is_stream { quote!(::core::convert::From::from(#name)) } else { quote!(#name) }
     };
-    method.sent().map(argument).chain(method.context_name().map(|_| quote!(__zorb_context))).collect()
+    method.sent_params().map(argument).chain(method.context_name().map(|_| quote!(__zorb_context))).collect()
 }
 
 /// Emits the checks of bounded arguments, so that nothing is sent if one is too long.
 pub(super) fn bound_checks(cx: &Cx<'_>, method: &Method) -> TokenStream {
-    let sent = method.sent().filter(|param| !param.is_inout());
+    let sent = method.sent_params().filter(|param| !param.is_inout());
     let checks = sent.filter_map(|param| {
         let name = &param.name;
         cx.bound_check(param.ty, &quote!(#name), &param.idl_name)
@@ -200,11 +200,11 @@ pub(super) fn named_properties(cx: &Cx<'_>, method: &Method) -> Option<TokenStre
     Some(quote!(let __zorb_context = &#rt::Context::matching(#context, &[#(#patterns),*]);))
 }
 
-fn encode_arguments(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
+fn encode_arguments(cx: &Cx<'_>, depth: ModDepth, method: &Method) -> TokenStream {
     let rt = &cx.runtime_path;
     let context = method.context_name().map(|_| quote!(#rt::CdrEncode::encode(__zorb_context, __zorb_e)?;));
     let arguments: Vec<_> = method
-        .sent()
+        .sent_params()
         .filter(|param| !param.is_stream)
         .map(|param| {
             let name = &param.name;
@@ -223,7 +223,7 @@ fn encode_arguments(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
     }
 }
 
-fn decode_results(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
+fn decode_results(cx: &Cx<'_>, depth: ModDepth, method: &Method) -> TokenStream {
     let rt = &cx.runtime_path;
     let values = method.results.iter().map(|result| {
         let ty = cx.ty(depth, result.ty);
@@ -245,7 +245,7 @@ fn decode_results(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
     }
 }
 
-fn decode_raised(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
+fn decode_raised(cx: &Cx<'_>, depth: ModDepth, method: &Method) -> TokenStream {
     let rt = &cx.runtime_path;
     if method.raises.is_empty() {
         // A native type in `raises` stands for arbitrary exceptions, whose types are not known.

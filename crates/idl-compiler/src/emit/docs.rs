@@ -16,7 +16,7 @@ pub(super) fn member_docs(model: &Model, what: &str, member: &Member) -> TokenSt
     let documented: Vec<String> = documented.map(|annotation| annotation_text(model, annotation)).collect();
     match documented.as_slice() {
         [] => doc(&member.docs, &text),
-        documented => doc_and(&member.docs, &text, &format!("`{}`", documented.join(" "))),
+        documented => doc_and_paragraph(&member.docs, &text, &format!("`{}`", documented.join(" "))),
     }
 }
 
@@ -45,14 +45,14 @@ pub(super) fn doc(docs: &Docs, default: &str) -> TokenStream {
 }
 
 /// Returns `#[doc]` attributes: the comment in the IDL or `default`, followed by another paragraph.
-pub(super) fn doc_and(docs: &Docs, default: &str, more: &str) -> TokenStream {
+pub(super) fn doc_and_paragraph(docs: &Docs, default: &str, more: &str) -> TokenStream {
     let first = doc(docs, default);
     let more = format!(" {more}");
     quote!(#first #[doc = ""] #[doc = #more])
 }
 
 /// Returns `#[doc]` attributes: a line that describes the item, followed by the comment in the IDL.
-pub(super) fn doc_after(first: &str, docs: &Docs) -> TokenStream {
+pub(super) fn line_and_doc(first: &str, docs: &Docs) -> TokenStream {
     let first = format!(" {first}");
     let lines = comment_lines(docs);
     let gap = (!lines.is_empty()).then(|| quote!(#[doc = ""]));

@@ -3,12 +3,12 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-use super::cx::Cx;
+use super::cx::{Cx, ModDepth};
 use super::docs::doc;
 use super::{interpreted, structs};
 use crate::model::{Def, Enum};
 
-pub(super) fn enumeration(cx: &Cx<'_>, depth: usize, def: &Def, body: &Enum) -> TokenStream {
+pub(super) fn enumeration(cx: &Cx<'_>, depth: ModDepth, def: &Def, body: &Enum) -> TokenStream {
     let rt = &cx.runtime_path;
     let names = &cx.paths.names[def.id];
     let item = names.item.at(cx.model.rust_span(def.span));
@@ -34,7 +34,7 @@ pub(super) fn enumeration(cx: &Cx<'_>, depth: usize, def: &Def, body: &Enum) -> 
             }
         }
     });
-    let cdr = cx.own_code(def.id).map(|traits| structs::cdr_by_layout(cx, &path, &traits));
+    let cdr = cx.marshalling_traits(def.id).map(|traits| structs::cdr_by_layout(cx, &path, &traits));
     let interpreted = interpreted::impls(cx, depth, def, &structs::fixed_min_size(cx));
     const IMPLEMENTED_TRAITS: &[&str] =
         &["Clone", "Copy", "Debug", "PartialEq", "Eq", "PartialOrd", "Ord", "Hash", "Default"];

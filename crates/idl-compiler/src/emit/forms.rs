@@ -68,7 +68,7 @@ pub(super) enum Form {
     /// `&T`.
     Borrow,
     /// `&[T; N]`, a reference to the content of a box.
-    Boxed,
+    ArrayRef,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +105,7 @@ pub(super) enum Mode {
 pub(super) struct MarshallingModes {
     pub(super) modes: HashMap<DefId, Mode>,
     /// Types whose parts the interpreter can access: those with a mode, or in interpreted calls.
-    pub(super) exposed: HashSet<DefId>,
+    pub(super) exposed_types: HashSet<DefId>,
     /// Interfaces for whose calls the interpreter marshals parameters and results.
     pub(super) interpreted_calls: HashSet<DefId>,
 }

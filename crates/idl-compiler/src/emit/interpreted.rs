@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-use super::cx::Cx;
+use super::cx::{Cx, ModDepth};
 use super::forms::{ArrayForm, MarshallingModes, Mode, SeqForm, Traits, TypeUse, is_interpretable};
 use super::options::matches_name;
 use super::typed::label_bits;
@@ -46,7 +46,7 @@ impl MarshallingModes {
                 (Some(_), None) => {}
             }
         }
-        found.exposed = found.modes.keys().copied().collect();
+        found.exposed_types = found.modes.keys().copied().collect();
         let mut pending: Vec<TypeId> = Vec::new();
         for id in &found.interpreted_calls {
             for method in cx.methods.get(id).into_iter().flatten() {
@@ -67,7 +67,7 @@ impl MarshallingModes {
                     && cx.paths.external.is_emitted(*id)
                     && obstacle(cx, def).is_none()
                 {
-                    found.exposed.insert(*id);
+                    found.exposed_types.insert(*id);
                 }
             }
         }
@@ -81,7 +81,7 @@ fn unsupported(annotation: &Annotation, message: &str) -> Diagnostic {
 
 impl Cx<'_> {
     /// Returns the traits that a type's own marshalling code implements; `None` if there is no such code.
-    pub(super) fn own_code(&self, id: DefId) -> Option<Traits> {
+    pub(super) fn marshalling_traits(&self, id: DefId) -> Option<Traits> {
         let rt = &self.runtime_path;
         match self.marshalling.mode(id) {
             None => Some(Traits { encode: quote!(#rt::CdrEncode), decode: quote!(#rt::CdrDecode) }),
@@ -106,7 +106,7 @@ impl Cx<'_> {
                     || self.exposes_parts(TypeUse::of(*element, non_nil))
             }
             Type::Named(id) => match &self.model.def(*id).kind {
-                kind if is_interpretable(kind) => self.marshalling.exposed.contains(id),
+                kind if is_interpretable(kind) => self.marshalling.exposed_types.contains(id),
                 DefKind::Bitset(_) | DefKind::Bitmask(_) | DefKind::Native => false,
                 _ => true,
             },
@@ -121,7 +121,9 @@ impl Cx<'_> {
             Type::Sequence { element, .. } | Type::Array { element, .. } => {
                 self.is_replaceable(TypeUse::of(*element, u.non_nil))
             }
-            Type::Named(id) => self.marshalling.exposed.contains(id) && self.marshalling.mode(*id).is_none(),
+            Type::Named(id) => {
+                self.marshalling.exposed_types.contains(id) && self.marshalling.mode(*id).is_none()
+            }
             _ => false,
         }
     }
@@ -136,7 +138,7 @@ impl Cx<'_> {
 
     pub(super) fn decode_value(
         &self,
-        depth: usize,
+        depth: ModDepth,
         owner: DefId,
         u: TypeUse,
         ty: &TokenStream,
@@ -226,8 +228,8 @@ fn part(cx: &Cx<'_>, u: TypeUse, value: &TokenStream) -> (TokenStream, TokenStre
 }
 
 /// Emits a type's implementations for the interpreter. An encoded value has at least `min_size` bytes.
-pub(super) fn impls(cx: &Cx<'_>, depth: usize, def: &Def, min_size: &TokenStream) -> Option<TokenStream> {
-    if !cx.marshalling.exposed.contains(&def.id) {
+pub(super) fn impls(cx: &Cx<'_>, depth: ModDepth, def: &Def, min_size: &TokenStream) -> Option<TokenStream> {
+    if !cx.marshalling.exposed_types.contains(&def.id) {
         return None;
     }
     let path = cx.paths.item(depth, def.id);
@@ -237,7 +239,7 @@ pub(super) fn impls(cx: &Cx<'_>, depth: usize, def: &Def, min_size: &TokenStream
     Some(quote!(#parts #uses #cdr))
 }
 
-fn part_impls(cx: &Cx<'_>, depth: usize, def: &Def, path: &TokenStream) -> TokenStream {
+fn part_impls(cx: &Cx<'_>, depth: ModDepth, def: &Def, path: &TokenStream) -> TokenStream {
     let rt = &cx.runtime_path;
     let (write, read) = match &def.kind {
         DefKind::Enum(_) => (
@@ -304,7 +306,7 @@ fn part_impls(cx: &Cx<'_>, depth: usize, def: &Def, path: &TokenStream) -> Token
 
 /// Returns the expressions that write and read a union, with an arm for each case. The number of a case is
 /// the index of its first label in the type code.
-fn union_parts(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> (TokenStream, TokenStream) {
+fn union_parts(cx: &Cx<'_>, depth: ModDepth, def: &Def, body: &Union) -> (TokenStream, TokenStream) {
     let (bits, of_bits) = label_casts(cx, depth, body.discriminator);
     let (mut writes, mut blanks, mut reads) = (Vec::new(), Vec::new(), Vec::new());
     let mut row = 0;
@@ -356,7 +358,7 @@ fn union_parts(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> (TokenStre
 
 /// Returns two expressions: the one converts the discriminator `__zorb_l` to a label, which is an `i64`. The
 /// other converts a label that was read to a discriminator.
-fn label_casts(cx: &Cx<'_>, depth: usize, ty: TypeId) -> (TokenStream, TokenStream) {
+fn label_casts(cx: &Cx<'_>, depth: ModDepth, ty: TypeId) -> (TokenStream, TokenStream) {
     let rt = &cx.runtime_path;
     let wide = quote!(::core::primitive::i64);
     match cx.model.stripped(ty) {

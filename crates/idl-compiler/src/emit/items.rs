@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use super::cx::Cx;
-use super::docs::{doc, doc_after};
+use super::cx::{Cx, ModDepth};
+use super::docs::{doc, line_and_doc};
 use super::forms::TypeUse;
 use super::names::aliased_interface;
 use super::{
@@ -90,7 +90,7 @@ impl Cx<'_> {
     pub(super) fn item_docs(&self, def: &Def, kind: &str) -> TokenStream {
         let scoped = self.model.scoped_name(def.id);
         if let (DefKind::Module(_), true) = (&def.kind, !def.docs.is_empty()) {
-            return doc_after(&format!("IDL module `{scoped}`."), &def.docs);
+            return line_and_doc(&format!("IDL module `{scoped}`."), &def.docs);
         }
         doc(&def.docs, &format!("IDL {kind} `{scoped}` (`{}`).", def.repository_id))
     }
@@ -110,8 +110,8 @@ pub(super) fn output(cx: &Cx<'_>) -> TokenStream {
     }
     let hidden = hidden_name(cx, &roots);
     let items = items(cx, 0, &roots);
-    let uses = interpreted::use_counts_function(cx);
-    let used = uses.as_ref().and(cx.options.use_counts_fn.as_ref()).map(|name| format_ident!("{name}"));
+    let use_counts_fn = interpreted::use_counts_function(cx);
+    let use_counts_name = cx.options.use_counts_fn.as_ref().map(|name| format_ident!("{name}"));
     let names = roots.iter().flat_map(|id| cx.exported_names(*id));
     let (private, public): (Vec<Ident>, Vec<Ident>) =
         names.partition(|name| name.to_string().to_lowercase().starts_with("__zorb_"));
@@ -125,11 +125,11 @@ pub(super) fn output(cx: &Cx<'_>) -> TokenStream {
         #[doc(hidden)]
         mod #hidden {
             #(#items)*
-            #uses
+            #use_counts_fn
         }
 
         #[doc(inline)]
-        pub use #hidden::{#(#public,)* #used};
+        pub use #hidden::{#(#public,)* #use_counts_name};
         #private
     }
 }
@@ -148,12 +148,12 @@ fn hidden_name(cx: &Cx<'_>, roots: &[DefId]) -> Ident {
 }
 
 /// Emits the items of definitions in one scope, whose module is `depth` levels below the hidden root.
-pub(super) fn items(cx: &Cx<'_>, depth: usize, ids: &[DefId]) -> Vec<TokenStream> {
+pub(super) fn items(cx: &Cx<'_>, depth: ModDepth, ids: &[DefId]) -> Vec<TokenStream> {
     let emitted = ids.iter().filter(|id| cx.paths.external.is_emitted(**id));
     emitted.map(|id| definition(cx, depth, cx.model.def(*id))).collect()
 }
 
-fn definition(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+fn definition(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
     work::count_step();
     let item = match &def.kind {
         DefKind::Module(_) => return module(cx, depth, def),
@@ -189,14 +189,14 @@ fn scope_module(cx: &Cx<'_>, def: &Def, inside: Vec<TokenStream>) -> TokenStream
     quote!(#docs pub mod #name { #(#inside)* })
 }
 
-fn module(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+fn module(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
     let name = cx.paths.names[def.id].module.at(cx.model.rust_span(def.span));
     let docs = cx.item_docs(def, "module");
     let items = items(cx, depth + 1, cx.model.children(def.id));
     quote!(#docs pub mod #name { #(#items)* })
 }
 
-fn interface(cx: &Cx<'_>, depth: usize, def: &Def, flavour: Flavour) -> TokenStream {
+fn interface(cx: &Cx<'_>, depth: ModDepth, def: &Def, flavour: Flavour) -> TokenStream {
     let lineage = cx.model.lineage(def.id);
     let (reference, hidden) = match flavour {
         Flavour::Local => {
@@ -230,7 +230,7 @@ fn interface(cx: &Cx<'_>, depth: usize, def: &Def, flavour: Flavour) -> TokenStr
 }
 
 /// Emits re-exports of names in the modules of the bases, because they are names of this interface too.
-fn inherited_names(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+fn inherited_names(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
     let bases = cx.model.all_bases(def.id);
     let all: Vec<(DefId, Ident)> = bases.iter().flat_map(|base| module_names(cx, *base)).collect();
     if all.is_empty() {
@@ -263,7 +263,7 @@ fn module_names(cx: &Cx<'_>, interface: DefId) -> Vec<(DefId, Ident)> {
     names
 }
 
-fn typedef(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+fn typedef(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
     let names = &cx.paths.names[def.id];
     let span = cx.model.rust_span(def.span);
     let rt = &cx.runtime_path;
@@ -271,17 +271,17 @@ fn typedef(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let docs = doc(&def.docs, &format!("IDL `{}`.", cx.model.describe(u.ty)));
     if let Some(interface) = aliased_interface(cx.model, def.id) {
         let scope = cx.paths.scope_path(depth, interface);
-        let of = &cx.paths.names[interface];
+        let interface_names = &cx.paths.names[interface];
         let mut pairs = vec![
-            (&of.item, names.item.at(span)),
-            (&of.reference, names.reference.at(span)),
-            (&of.servant, names.servant.at(span)),
+            (&interface_names.item, names.item.at(span)),
+            (&interface_names.reference, names.reference.at(span)),
+            (&interface_names.servant, names.servant.at(span)),
         ];
         if cx.model.is_abstract_interface(interface) {
-            pairs.push((&of.operations_trait, names.operations_trait.at(span)));
+            pairs.push((&interface_names.operations_trait, names.operations_trait.at(span)));
         }
         if cx.has_module(interface) {
-            pairs.push((&of.module, names.module.at(span)));
+            pairs.push((&interface_names.module, names.module.at(span)));
         }
         let uses =
             pairs.iter().map(|(from, to)| quote!(#docs #[doc(no_inline)] pub use #scope::#from as #to;));
@@ -300,7 +300,7 @@ fn typedef(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     quote!(#docs pub type #item = #ty;)
 }
 
-fn constant(cx: &Cx<'_>, depth: usize, def: &Def, constant: &Const) -> TokenStream {
+fn constant(cx: &Cx<'_>, depth: ModDepth, def: &Def, constant: &Const) -> TokenStream {
     let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
     let ty = match cx.model.stripped(constant.ty) {
         Type::String(_) | Type::WString(_) => quote!(&'static ::core::primitive::str),

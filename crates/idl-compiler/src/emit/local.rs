@@ -7,21 +7,22 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
-use super::cx::Cx;
-use super::docs::{doc, doc_after};
+use super::cx::{Cx, ModDepth};
+use super::docs::{doc, line_and_doc};
 use super::forms::EmittedFn;
 use super::method::Method;
 use super::{client, reference, servant};
 use crate::model::{Def, DefId};
 
-pub(super) fn native(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
-    let Some(path) = cx.paths.external.native(cx.paths.up(depth), def.id) else { return TokenStream::new() };
+pub(super) fn native(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
+    let up = cx.paths.enclosing_module_count(depth);
+    let Some(path) = cx.paths.external.native(up, def.id) else { return TokenStream::new() };
     let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
     let docs = doc(&def.docs, &format!("IDL native type `{}`.", cx.model.scoped_name(def.id)));
     quote!(#docs pub type #item = #path;)
 }
 
-pub(super) fn local_reference(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+pub(super) fn local_reference(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
     let rt = &cx.runtime_path;
     let name = &cx.paths.names[def.id].reference;
     let item = name.at(cx.model.rust_span(def.span));
@@ -29,12 +30,12 @@ pub(super) fn local_reference(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStre
     let hidden = cx.paths.hidden_path(depth, def.id);
     let (text, id) = (name.as_str(), &def.repository_id);
     let default = format!("Reference to an object of local interface `{}`.", cx.model.scoped_name(def.id));
-    let docs = doc_after(&default, &def.docs);
+    let docs = line_and_doc(&default, &def.docs);
     let bases = cx.model.all_bases(def.id).into_iter().filter(|base| cx.model.is_local_interface(*base));
     let bases: Vec<_> = bases.map(|base| cx.paths.reference(depth, base)).collect();
     let argument = format_ident!("__zorb_reference");
     let clones = reference::clone_conversions(&path, &argument);
-    let derived = bases.iter().map(|base| reference::derived_conversions(&path, base, &argument));
+    let derived = bases.iter().map(|base| reference::further_conversions(&path, base, &argument));
     let encoded = quote!(::core::result::Result<(), #rt::EncodeError>);
     quote! {
         #docs
@@ -124,7 +125,7 @@ pub(super) fn local_reference(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStre
 }
 
 /// Emits the hidden module, which is `depth` modules deep: calls, the object-safe trait and the object.
-pub(super) fn hidden_local_module(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
+pub(super) fn hidden_local_module(cx: &Cx<'_>, depth: ModDepth, def: &Def, lineage: &[DefId]) -> TokenStream {
     let rt = &cx.runtime_path;
     let name = cx.paths.hidden_name(def.id);
     let servant = cx.paths.servant(depth, def.id);
@@ -136,7 +137,7 @@ pub(super) fn hidden_local_module(cx: &Cx<'_>, depth: usize, def: &Def, lineage:
         .iter()
         .filter(|id| cx.model.is_local_interface(**id))
         .map(|id| cx.paths.local_path(depth, def, *id));
-    let local = servant::local_method(locals);
+    let local = servant::downcast_method(locals);
     quote! {
         #[doc(hidden)]
         pub mod #name {
@@ -162,7 +163,7 @@ pub(super) fn hidden_local_module(cx: &Cx<'_>, depth: usize, def: &Def, lineage:
 }
 
 /// Emits the function that a reference's method calls. It checks the arguments and calls the object.
-fn local_call(cx: &Cx<'_>, depth: usize, def: &Def, method: &Method) -> TokenStream {
+fn local_call(cx: &Cx<'_>, depth: ModDepth, def: &Def, method: &Method) -> TokenStream {
     let function = method.call_name();
     let parameters = cx.parameters(depth, method, EmittedFn::CallFunction);
     let output = cx.output(depth, method);

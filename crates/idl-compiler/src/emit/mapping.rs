@@ -72,7 +72,7 @@ impl<'a> Mapping<'a> {
                 let form = if self.seq_form(*element) == SeqForm::Vec { Form::Slice } else { Form::Shared };
                 Passing { form, bound: *bound }
             }
-            Type::Array { .. } if self.array_form(u.ty) == ArrayForm::Boxed => plain(Form::Boxed),
+            Type::Array { .. } if self.array_form(u.ty) == ArrayForm::Boxed => plain(Form::ArrayRef),
             Type::Array { .. } => plain(Form::Borrow),
             Type::Object | Type::ValueBase => plain(Form::Reference),
             Type::Any | Type::TypeCode | Type::Map { .. } => plain(Form::Borrow),
@@ -213,7 +213,8 @@ impl<'a> Mapping<'a> {
         self.model.is_plain(member) && self.is_fixed(member.ty)
     }
 
-    /// Returns whether the Rust type has a default: it has no native type and no reference that is never nil.
+    /// Returns whether the Rust type has a default. Native types and references that are never nil have none.
+    /// Sequences, maps and optional members always have one.
     pub(super) fn has_default(&self, u: TypeUse) -> bool {
         let (ty, non_nil) = self.strip(u);
         match self.model.ty(ty) {
@@ -226,10 +227,10 @@ impl<'a> Mapping<'a> {
     }
 
     pub(super) fn def_has_default(&self, id: DefId) -> bool {
-        self.caches.has_default.get_or_compute(id, || self.compute_def_default(id))
+        self.caches.has_default.get_or_compute(id, || self.compute_has_default(id))
     }
 
-    fn compute_def_default(&self, id: DefId) -> bool {
+    fn compute_has_default(&self, id: DefId) -> bool {
         match &self.model.def(id).kind {
             DefKind::Struct(s) | DefKind::Exception(s) => {
                 s.members.iter().all(|member| self.has_default(self.member(id, member)))

@@ -2,7 +2,7 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 
-use super::docs::doc_and;
+use super::docs::doc_and_paragraph;
 use super::forms::TypeUse;
 use super::ident::RustName;
 use crate::model::{DefId, Direction, Docs};
@@ -25,7 +25,7 @@ pub(super) struct Method {
     pub(super) context: Vec<String>,
     pub(super) raises: Vec<DefId>,
     /// True if any other user exception can be raised too.
-    pub(super) raises_any: bool,
+    pub(super) raises_unlisted: bool,
     /// The name of the error type in the owner's module, if there are exceptions.
     pub(super) error_enum: Option<RustName>,
     /// The name of the result struct in the owner's module, if the results are too many for a tuple.
@@ -81,7 +81,7 @@ impl Method {
         RustName::verbatim(&format!("either_{}", self.name))
     }
 
-    pub(super) fn sent(&self) -> impl Iterator<Item = &Parameter> {
+    pub(super) fn sent_params(&self) -> impl Iterator<Item = &Parameter> {
         self.params.iter().filter(|param| param.is_sent())
     }
 
@@ -100,10 +100,11 @@ impl Method {
 
     /// Returns the names of the parameters of a trait's method, in order.
     pub(super) fn arguments(&self) -> Vec<RustName> {
-        self.sent().map(|param| param.name.clone()).chain(self.context_name()).collect()
+        self.sent_params().map(|param| param.name.clone()).chain(self.context_name()).collect()
     }
 
     pub(super) fn docs(&self) -> TokenStream {
-        doc_and(&self.docs, &format!("Operation `{}`.", self.wire_name), &format!("IDL: `{}`", self.idl))
+        let default = format!("Operation `{}`.", self.wire_name);
+        doc_and_paragraph(&self.docs, &default, &format!("IDL: `{}`", self.idl))
     }
 }

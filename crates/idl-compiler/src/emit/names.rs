@@ -84,7 +84,8 @@ impl Names {
         warnings: &mut Vec<Diagnostic>,
     ) -> Self {
         let names = vec![DefNames::default(); model.defs().len()];
-        let mut namer = Namer { model, options, external, problems, warnings, names, chosen: HashSet::new() };
+        let mut namer =
+            Namer { model, options, external, problems, warnings, names, with_chosen_name: HashSet::new() };
         // Definitions are in source order, so base structs come before the structs derived from them.
         model.defs().iter().for_each(|def| namer.name_members(def));
         let _ = namer.name_scope(model.roots(), &Rc::from([]));
@@ -117,7 +118,7 @@ struct Namer<'a> {
     warnings: &'a mut Vec<Diagnostic>,
     names: Vec<DefNames>,
     /// Definitions whose names were chosen by `rename` or `@rust_name`.
-    chosen: HashSet<DefId>,
+    with_chosen_name: HashSet<DefId>,
 }
 
 /// The Rust name for an IDL item, before clashes are resolved.
@@ -149,7 +150,7 @@ impl Namer<'_> {
                 None => self.propose(&scoped, &def.name, case, &def.annotations),
             };
             if item.is_chosen {
-                self.chosen.insert(id);
+                self.with_chosen_name.insert(id);
             }
             let item = self.claim(taken, namespaces(def), item, def.span, &scoped);
             let names = &mut self.names[id.index()];
@@ -225,7 +226,7 @@ impl Namer<'_> {
             }
             DefKind::Operation(operation) => {
                 let camel = RustName::convert(&stem, Case::Camel);
-                if operation.raises_any || !operation.raises.is_empty() {
+                if operation.raises_unlisted || !operation.raises.is_empty() {
                     names.error_enum = taken.derive_error(camel.as_str());
                 }
                 let outs = operation.params.iter().filter(|p| p.direction != Direction::In).count();
@@ -333,7 +334,7 @@ impl Namer<'_> {
                 let before = name.clone();
                 // The names of external definitions cannot be changed.
                 let is_ours = self.external.is_emitted(def.id) || !self.external.is_emitted(interface.id);
-                if is_ours && taken.contains_key(&before) && !self.chosen.contains(&def.id) {
+                if is_ours && taken.contains_key(&before) && !self.with_chosen_name.contains(&def.id) {
                     *name = before.clone().until_free(|name| taken.contains_key(name));
                 }
                 let name = name.clone();

@@ -3,7 +3,7 @@
 use proc_macro2::{TokenStream, TokenTree};
 use quote::quote;
 
-use super::cx::Cx;
+use super::cx::{Cx, ModDepth};
 use super::forms::is_interpretable;
 use super::method::Method;
 use super::{external, ident, names};
@@ -51,7 +51,8 @@ pub struct Options {
     pub use_counts_fn: Option<String>,
 }
 
-/// The treatment of definitions in included files that are not input files of the compiler.
+/// The treatment of definitions in included files that are not input files of the compiler. No code is
+/// emitted for definitions of standard files that the runtime contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IncludePolicy {
     /// They are emitted like all others.
@@ -107,7 +108,7 @@ pub enum OptionProblem {
 }
 
 impl OptionProblem {
-    /// Returns the name of the invalid field of [`Options`], and the message.
+    /// Returns the name of the invalid field of [`Options`] (`uses` for `use_counts_fn`), and the message.
     pub fn describe(self, options: &Options) -> (&'static str, String) {
         fn not_a_name<'o>(list: impl IntoIterator<Item = &'o String>, index: usize, kinds: &str) -> String {
             let name = list.into_iter().nth(index).map_or("", String::as_str);
@@ -176,7 +177,7 @@ impl Options {
             pattern == "*" || defs.any(|def| covers(model, pattern, def.id))
         };
         let derive = self.derive.iter().enumerate().filter_map(|(index, (pattern, _))| {
-            (!matches_any(pattern, derives)).then_some(OptionProblem::UnmatchedDerive(index))
+            (!matches_any(pattern, can_derive)).then_some(OptionProblem::UnmatchedDerive(index))
         });
         let bodies = self.default_bodies.iter().enumerate().filter_map(|(index, pattern)| {
             let has_body = |kind: &DefKind| matches!(kind, DefKind::Operation(_) | DefKind::Attribute(_));
@@ -246,7 +247,7 @@ pub(super) fn matches_name(pattern: &str, scoped: &str) -> bool {
 }
 
 /// Returns whether [`Options::derive`] applies to definitions of this kind.
-fn derives(kind: &DefKind) -> bool {
+fn can_derive(kind: &DefKind) -> bool {
     match kind {
         DefKind::Struct(_) | DefKind::Exception(_) | DefKind::Union(_) | DefKind::Enum(_) => true,
         DefKind::Bitset(_) | DefKind::Bitmask(_) | DefKind::ValueBox(_) => true,
@@ -270,7 +271,7 @@ const STANDARD_DERIVES: &[(&str, &str)] = &[
 
 impl Cx<'_> {
     /// Returns the requested `#[derive]` of a type, without the traits that it implements by default.
-    pub(super) fn derives(&self, depth: usize, def: &Def, default: &[&str]) -> TokenStream {
+    pub(super) fn derives(&self, depth: ModDepth, def: &Def, default: &[&str]) -> TokenStream {
         let scoped = self.model.scoped_name(def.id);
         let mut seen = Vec::new();
         let mut paths = Vec::new();
@@ -294,7 +295,7 @@ impl Cx<'_> {
                         (proc_macro2::Ident::new(name, span), proc_macro2::Ident::new(module, span));
                     quote!(::core::#module::#name)
                 }
-                None => relative_path(path, self.paths.up(depth)),
+                None => relative_path(path, self.paths.enclosing_module_count(depth)),
             });
         }
         if paths.is_empty() { TokenStream::new() } else { quote!(#[derive(#(#paths),*)]) }

@@ -3,7 +3,7 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-use super::cx::Cx;
+use super::cx::{Cx, ModDepth};
 use super::forms::{EmittedFn, Form, Passing, SeqForm, TypeUse};
 use crate::model::{DefId, Type};
 
@@ -16,7 +16,7 @@ pub(super) struct ResultStream {
 }
 
 impl Cx<'_> {
-    pub(super) fn in_type(&self, depth: usize, u: TypeUse, function: EmittedFn) -> TokenStream {
+    pub(super) fn in_type(&self, depth: ModDepth, u: TypeUse, function: EmittedFn) -> TokenStream {
         let Passing { form, bound } = self.mapping.passing(u);
         let lifetime = (function == EmittedFn::LocalMethod).then(|| quote!('l));
         let (stripped, non_nil) = self.mapping.strip(u);
@@ -39,7 +39,7 @@ impl Cx<'_> {
                 let item = self.ty(depth, TypeUse::of(*element, non_nil));
                 quote!(&#lifetime [#item])
             }
-            (Form::Boxed, Type::Array { element, dims }) => {
+            (Form::ArrayRef, Type::Array { element, dims }) => {
                 let array = self.array(depth, TypeUse::of(*element, non_nil), dims);
                 quote!(&#lifetime #array)
             }
@@ -51,7 +51,7 @@ impl Cx<'_> {
         }
     }
 
-    pub(super) fn stream_type(&self, depth: usize, u: TypeUse, function: EmittedFn) -> TokenStream {
+    pub(super) fn stream_type(&self, depth: ModDepth, u: TypeUse, function: EmittedFn) -> TokenStream {
         let rt = &self.runtime_path;
         let item = self.streamed_element(depth, u);
         let is_sent = matches!(function, EmittedFn::ClientMethod | EmittedFn::CallFunction);
@@ -63,7 +63,7 @@ impl Cx<'_> {
         }
     }
 
-    pub(super) fn result_stream(&self, depth: usize, u: TypeUse) -> ResultStream {
+    pub(super) fn result_stream(&self, depth: ModDepth, u: TypeUse) -> ResultStream {
         let rt = &self.runtime_path;
         let (stripped, non_nil) = self.mapping.strip(u);
         let Type::Sequence { element, .. } = self.model.ty(stripped) else {
@@ -82,7 +82,7 @@ impl Cx<'_> {
     }
 
     /// Returns the type of the elements of a `@stream` parameter, or `None` if they are bytes.
-    pub(super) fn streamed_element(&self, depth: usize, u: TypeUse) -> Option<TokenStream> {
+    pub(super) fn streamed_element(&self, depth: ModDepth, u: TypeUse) -> Option<TokenStream> {
         match self.model.stripped(u.ty) {
             Type::Sequence { element, .. } if self.mapping.seq_form(*element) != SeqForm::Bytes => {
                 Some(self.ty(depth, TypeUse::of(*element, false)))
@@ -92,7 +92,7 @@ impl Cx<'_> {
     }
 
     /// Returns the type of an `inout` parameter, which is owned.
-    pub(super) fn inout_type(&self, depth: usize, u: TypeUse, function: EmittedFn) -> TokenStream {
+    pub(super) fn inout_type(&self, depth: ModDepth, u: TypeUse, function: EmittedFn) -> TokenStream {
         let ty = self.ty(depth, u);
         let Passing { form, bound } = self.mapping.passing(u);
         match form {
@@ -101,8 +101,8 @@ impl Cx<'_> {
         }
     }
 
-    /// Returns an expression that checks an `in` parameter with a bound. Its error contains the name `idl`.
-    pub(super) fn bound_check(&self, u: TypeUse, name: &TokenStream, idl: &str) -> Option<TokenStream> {
+    /// Returns an expression that checks an `in` parameter with a bound. Its error contains `idl_name`.
+    pub(super) fn bound_check(&self, u: TypeUse, name: &TokenStream, idl_name: &str) -> Option<TokenStream> {
         let rt = &self.runtime_path;
         let Passing { form, bound } = self.mapping.passing(u);
         let bound = Literal::u32_unsuffixed(bound?);
@@ -110,13 +110,13 @@ impl Cx<'_> {
             Form::WStr | Form::Shared => quote!(&#name),
             _ => quote!(#name),
         };
-        Some(quote!(#rt::check_argument(#content, #bound, #idl)))
+        Some(quote!(#rt::check_argument(#content, #bound, #idl_name)))
     }
 
     /// Returns the statement that encodes an `in` parameter, or an `inout` one, which is owned.
     pub(super) fn encode_argument(
         &self,
-        depth: usize,
+        depth: ModDepth,
         owner: DefId,
         u: TypeUse,
         inout: bool,
@@ -131,14 +131,14 @@ impl Cx<'_> {
             return quote!(#rt::CdrEncode::encode(&#rt::Native(&#name), __zorb_e)?;);
         }
         match self.mapping.passing(u).form {
-            Form::Str | Form::Slice | Form::Borrow | Form::Boxed if !inout => {
+            Form::Str | Form::Slice | Form::Borrow | Form::ArrayRef if !inout => {
                 quote!(#rt::CdrEncode::encode(#name, __zorb_e)?;)
             }
             _ => quote!(#rt::CdrEncode::encode(&#name, __zorb_e)?;),
         }
     }
 
-    pub(super) fn decoded_type(&self, depth: usize, owner: DefId, u: TypeUse, inout: bool) -> TokenStream {
+    pub(super) fn decoded_type(&self, depth: ModDepth, owner: DefId, u: TypeUse, inout: bool) -> TokenStream {
         let rt = &self.runtime_path;
         let Passing { form, bound } = self.mapping.passing(u);
         let (stripped, non_nil) = self.mapping.strip(u);
@@ -173,7 +173,7 @@ impl Cx<'_> {
             Form::WStr => quote!(#name.as_wstr()),
             // `Bounded` dereferences to `String` and then to `str`, or to `Vec` and then to a slice.
             Form::Str | Form::Slice if bound.is_some() => quote!(&**#name),
-            Form::Str | Form::Slice | Form::Boxed => quote!(&*#name),
+            Form::Str | Form::Slice | Form::ArrayRef => quote!(&*#name),
             Form::Borrow => quote!(&#name),
         }
     }

@@ -3,11 +3,11 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use super::cx::Cx;
-use super::docs::doc_after;
+use super::cx::{Cx, ModDepth};
+use super::docs::line_and_doc;
 use crate::model::Def;
 
-pub(super) fn reference_type(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+pub(super) fn reference_type(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
     let rt = &cx.runtime_path;
     let name = &cx.paths.names[def.id].reference;
     let item = name.at(cx.model.rust_span(def.span));
@@ -15,7 +15,7 @@ pub(super) fn reference_type(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStrea
     let text = name.as_str();
     let id = &def.repository_id;
     let default = format!("Reference to an object of interface `{}`.", cx.model.scoped_name(def.id));
-    let docs = doc_after(&default, &def.docs);
+    let docs = line_and_doc(&default, &def.docs);
     let conversions = conversions(cx, depth, def);
     let fmt = quote!(&self, __zorb_f: &mut ::core::fmt::Formatter<'_>);
     let encoded = quote!(::core::result::Result<(), #rt::EncodeError>);
@@ -89,7 +89,7 @@ pub(super) fn reference_type(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStrea
 }
 
 /// Emits conversions to each base and to `ObjectRef`, and to an `Option` of each of them for parameters.
-fn conversions(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+fn conversions(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
     let rt = &cx.runtime_path;
     let path = cx.paths.reference(depth, def.id);
     let targets =
@@ -158,8 +158,9 @@ fn optional_conversions(path: &TokenStream, target: &TokenStream, argument: &Ide
     }
 }
 
-/// Emits conversions of `path`, by value or reference, to `target` and `Option<target>`.
-pub(super) fn derived_conversions(path: &TokenStream, target: &TokenStream, argument: &Ident) -> TokenStream {
+/// Emits the conversions of `&path` to `target`, and of `path` and `&path` to `Option<target>`. They use the
+/// conversion of `path` to `target`, which the caller emits.
+pub(super) fn further_conversions(path: &TokenStream, target: &TokenStream, argument: &Ident) -> TokenStream {
     let optional = optional_conversions(path, target, argument);
     quote! {
         impl ::core::convert::From<&#path> for #target {

@@ -3,8 +3,8 @@
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 
-use super::cx::Cx;
-use super::docs::doc_after;
+use super::cx::{Cx, ModDepth};
+use super::docs::line_and_doc;
 use super::forms::EmittedFn;
 use super::method::Method;
 use super::{client, errors};
@@ -21,12 +21,12 @@ pub(super) struct Signature {
     pub(super) output: TokenStream,
 }
 
-pub(super) fn servant_signature(cx: &Cx<'_>, depth: usize, method: &Method) -> Signature {
+pub(super) fn servant_signature(cx: &Cx<'_>, depth: ModDepth, method: &Method) -> Signature {
     let parameters = cx.parameters(depth, method, EmittedFn::ServantMethod);
     Signature { parameters, output: cx.servant_output(depth, method) }
 }
 
-pub(super) fn servant_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+pub(super) fn servant_trait(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
     let rt = &cx.runtime_path;
     let names = &cx.paths.names[def.id];
     let item = names.servant.at(cx.model.rust_span(def.span));
@@ -35,7 +35,7 @@ pub(super) fn servant_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream
     let hidden = cx.paths.hidden_path(depth, def.id);
     let first =
         format!("The methods that servants of interface `{}` implement.", cx.model.scoped_name(def.id));
-    let docs = doc_after(&first, &def.docs);
+    let docs = line_and_doc(&first, &def.docs);
     let supers = client::super_traits(cx, def, |base| cx.paths.servant(depth, base));
     let methods = &cx.methods[&def.id];
     let signatures = methods.iter().map(|method| {
@@ -128,7 +128,7 @@ fn default_body(cx: &Cx<'_>, method: &Method) -> TokenStream {
 }
 
 /// Emits the hidden module, which is `depth` modules deep: call functions, local trait and skeleton.
-pub(super) fn hidden_module(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
+pub(super) fn hidden_module(cx: &Cx<'_>, depth: ModDepth, def: &Def, lineage: &[DefId]) -> TokenStream {
     let rt = &cx.runtime_path;
     let name = cx.paths.hidden_name(def.id);
     let servant = cx.paths.servant(depth, def.id);
@@ -140,7 +140,7 @@ pub(super) fn hidden_module(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[Def
     let ids = lineage.iter().rev().map(|id| &cx.model.def(*id).repository_id);
     let locals = lineage.iter().map(|id| cx.paths.local_path(depth, def, *id));
     let dispatch = dispatch(cx, depth, def, lineage);
-    let local = local_method(locals);
+    let local = downcast_method(locals);
     let streamed = streamed_method(cx, lineage);
     let operations = operations_method(cx, lineage);
     quote! {
@@ -185,7 +185,7 @@ pub(super) fn hidden_module(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[Def
 }
 
 /// Emits the method that returns the servant as a trait object of one of these local traits.
-pub(super) fn local_method(locals: impl Iterator<Item = TokenStream>) -> TokenStream {
+pub(super) fn downcast_method(locals: impl Iterator<Item = TokenStream>) -> TokenStream {
     quote! {
         fn downcast_into(self: ::std::sync::Arc<Self>, __zorb_out: &mut dyn ::core::any::Any) {
             #(
@@ -231,7 +231,7 @@ fn operations_method(cx: &Cx<'_>, lineage: &[DefId]) -> Option<TokenStream> {
 }
 
 /// Emits the object-safe form of the servant trait, for calls within a process.
-pub(super) fn local_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+pub(super) fn local_trait(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
     let rt = &cx.runtime_path;
     let supers = client::super_traits(cx, def, |base| cx.paths.local_path(depth, def, base));
     let methods = cx.methods[&def.id].iter().map(|method| {
@@ -246,15 +246,15 @@ pub(super) fn local_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     }
 }
 
-fn local_signature(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
+fn local_signature(cx: &Cx<'_>, depth: ModDepth, method: &Method) -> TokenStream {
     let rt = &cx.runtime_path;
     let name = &method.name;
     let parameters = cx.parameters(depth, method, EmittedFn::LocalMethod);
     let output = cx.servant_output(depth, method);
-    quote!(fn #name<'l>(&'l self, #(#parameters),*) -> #rt::LocalFuture<'l, #output>)
+    quote!(fn #name<'l>(&'l self, #(#parameters),*) -> #rt::BoxedFuture<'l, #output>)
 }
 
-pub(super) fn local_impls(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
+pub(super) fn local_impls(cx: &Cx<'_>, depth: ModDepth, def: &Def, lineage: &[DefId]) -> TokenStream {
     let servant = cx.paths.servant(depth, def.id);
     let impls = lineage.iter().map(|owner| {
         let local = cx.paths.local_path(depth, def, *owner);
@@ -274,7 +274,7 @@ pub(super) fn local_impls(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId
 /// Emits the function whose future handles one request: a `match` over all operations, including inherited
 /// ones. Many operations are divided into groups of `GROUP_SIZE`, each with its own future, because rustc's
 /// work on a future grows with the square of the number of arms.
-fn dispatch(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
+fn dispatch(cx: &Cx<'_>, depth: ModDepth, def: &Def, lineage: &[DefId]) -> TokenStream {
     let rt = &cx.runtime_path;
     let bound = cx.paths.servant(depth, def.id);
     let methods: Vec<&Method> = lineage.iter().flat_map(|owner| &cx.methods[owner]).collect();
@@ -350,12 +350,12 @@ fn dispatch(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStr
     }
 }
 
-fn handle_operation(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
+fn handle_operation(cx: &Cx<'_>, depth: ModDepth, method: &Method) -> TokenStream {
     let rt = &cx.runtime_path;
     let servant = cx.paths.servant(depth, method.owner);
     let name = &method.name;
     let decode = decode_arguments(cx, depth, method);
-    let arguments = method.sent().map(|param| {
+    let arguments = method.sent_params().map(|param| {
         let name = &param.name;
         if param.is_stream {
             quote!(__zorb_stream)
@@ -407,14 +407,14 @@ fn handle_operation(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
     }
 }
 
-fn decode_arguments(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
+fn decode_arguments(cx: &Cx<'_>, depth: ModDepth, method: &Method) -> TokenStream {
     let rt = &cx.runtime_path;
     let names = method.arguments();
     if names.is_empty() {
         return TokenStream::new();
     }
     let decode_as = |ty: TokenStream| quote!(<#ty as #rt::CdrDecode>::decode(__zorb_d));
-    let values = method.sent().map(|param| match param.is_stream {
+    let values = method.sent_params().map(|param| match param.is_stream {
         true => match cx.streamed_element(depth, param.ty) {
             Some(item) => decode_as(quote!(#rt::SeqStart<#item>)),
             None => decode_as(quote!(#rt::StreamStart)),
@@ -425,7 +425,7 @@ fn decode_arguments(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
         }
     });
     let values = values.chain(method.context_name().map(|_| decode_as(quote!(#rt::Context))));
-    let streams = method.sent().filter(|param| param.is_stream).map(|param| {
+    let streams = method.sent_params().filter(|param| param.is_stream).map(|param| {
         let name = &param.name;
         match cx.streamed_element(depth, param.ty) {
             Some(_) => quote!(seq_stream(#name)),
@@ -449,7 +449,7 @@ fn decode_arguments(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
 }
 
 /// Returns the pattern that binds the results, and the closure that encodes them.
-fn encode_results(cx: &Cx<'_>, depth: usize, method: &Method) -> (TokenStream, TokenStream) {
+fn encode_results(cx: &Cx<'_>, depth: ModDepth, method: &Method) -> (TokenStream, TokenStream) {
     let rt = &cx.runtime_path;
     if method.results.is_empty() {
         return (quote!(()), quote!(|_| ::core::result::Result::Ok(())));

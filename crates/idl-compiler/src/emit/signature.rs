@@ -3,19 +3,24 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::cx::Cx;
+use super::cx::{Cx, ModDepth};
 use super::forms::{EmittedFn, Form};
 use super::method::{Method, Parameter};
 use crate::work;
 
 impl Cx<'_> {
-    pub(super) fn parameters(&self, depth: usize, method: &Method, function: EmittedFn) -> Vec<TokenStream> {
+    pub(super) fn parameters(
+        &self,
+        depth: ModDepth,
+        method: &Method,
+        function: EmittedFn,
+    ) -> Vec<TokenStream> {
         work::count_step();
         let rt = &self.runtime_path;
         let lifetime = (function == EmittedFn::LocalMethod).then(|| quote!('l));
         let context = method.context_name().map(|name| quote!(#name: &#lifetime #rt::Context));
         method
-            .sent()
+            .sent_params()
             .map(|param| {
                 let name = param.ident();
                 let ty = if param.is_stream {
@@ -35,7 +40,7 @@ impl Cx<'_> {
     pub(super) fn wide_lifetime(&self, method: &Method) -> Option<TokenStream> {
         let is_wide =
             |param: &Parameter| !param.is_inout() && self.mapping.passing(param.ty).form == Form::WStr;
-        method.sent().any(is_wide).then(|| quote!('w,))
+        method.sent_params().any(is_wide).then(|| quote!('w,))
     }
 
     pub(super) fn wide_generics(&self, method: &Method) -> Option<TokenStream> {
@@ -43,7 +48,7 @@ impl Cx<'_> {
     }
 
     /// Returns the type of a client's results: `()`, the only result, a tuple, a struct, or a stream.
-    pub(super) fn result_type(&self, depth: usize, method: &Method) -> TokenStream {
+    pub(super) fn result_type(&self, depth: ModDepth, method: &Method) -> TokenStream {
         if let Some(reply) = &method.result_struct {
             return self.paths.path(depth, method.def, reply);
         }
@@ -57,7 +62,7 @@ impl Cx<'_> {
         }
     }
 
-    pub(super) fn error_type(&self, depth: usize, method: &Method) -> TokenStream {
+    pub(super) fn error_type(&self, depth: ModDepth, method: &Method) -> TokenStream {
         let rt = &self.runtime_path;
         match &method.error_enum {
             Some(error) => self.paths.method_type(depth, method, error),
@@ -65,13 +70,13 @@ impl Cx<'_> {
         }
     }
 
-    pub(super) fn output(&self, depth: usize, method: &Method) -> TokenStream {
+    pub(super) fn output(&self, depth: ModDepth, method: &Method) -> TokenStream {
         let (result, error) = (self.result_type(depth, method), self.error_type(depth, method));
         quote!(::core::result::Result<#result, #error>)
     }
 
     /// Returns the output of a servant's method. A `@stream` result is the source of the stream.
-    pub(super) fn servant_output(&self, depth: usize, method: &Method) -> TokenStream {
+    pub(super) fn servant_output(&self, depth: ModDepth, method: &Method) -> TokenStream {
         match method.streamed_result() {
             Some(result) => {
                 let source = self.result_stream(depth, result.ty).source;
@@ -87,7 +92,7 @@ impl Cx<'_> {
         quote!(impl #rt::ServantFuture<Output = #output> + ::core::marker::Send)
     }
 
-    pub(super) fn future(&self, depth: usize, method: &Method) -> TokenStream {
+    pub(super) fn future(&self, depth: ModDepth, method: &Method) -> TokenStream {
         let output = self.output(depth, method);
         quote!(impl ::core::future::Future<Output = #output> + ::core::marker::Send)
     }

@@ -1,4 +1,5 @@
-//! Skeletons: servants for the user to complete, in which every method raises `NO_IMPLEMENT`.
+//! Skeletons in the sense of `idlc skeleton`: servants for the user to complete, in which every method raises
+//! `NO_IMPLEMENT`. The skeletons of CORBA, which call servants, are in [`servant`].
 //!
 //! The signatures are those of the traits: [`servant::servant_signature`] creates both.
 

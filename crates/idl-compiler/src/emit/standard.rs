@@ -9,7 +9,7 @@ use super::external::{find_entry, used_definitions};
 use super::options::Options;
 use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, DefKind, Model};
-use crate::standard::{StandardFile, has_rust_code};
+use crate::standard::{StandardFile, local_interface_has_rust_code};
 
 /// Sets the locations of definitions from included standard files to the runtime crate, unless an entry of
 /// [`Options::external`] specifies them. Returns the definitions without Rust code, which are not emitted.
@@ -20,7 +20,7 @@ pub(super) fn locate_standard(
     emitted: &mut [bool],
 ) -> HashSet<DefId> {
     let mut without_rust = HashSet::new();
-    if !model.sources().has_standard() {
+    if !model.sources().has_standard_files() {
         return without_rust;
     }
     // Modules have no location of their own. The location of a native type can only come from an entry.
@@ -59,7 +59,7 @@ pub(super) fn locate_standard(
 
 /// Returns the standard file of a definition, unless it is included in a scope of the user.
 fn file_of(model: &Model, id: DefId) -> Option<&'static StandardFile> {
-    let file = model.sources().standard(model.def(id).span)?;
+    let file = model.sources().standard_file(model.def(id).span)?;
     let outermost = std::iter::successors(Some(id), |id| model.def(*id).parent).last()?;
     (model.def(outermost).name == file.module && outermost != id).then_some(file)
 }
@@ -69,7 +69,7 @@ fn lacks_rust_code(model: &Model, id: DefId, file: &StandardFile, without_rust: 
     let def = model.def(id);
     let is_native = |id: &DefId| matches!(model.def(*id).kind, DefKind::Native);
     let is_missing = |id: &DefId| without_rust.contains(id) || is_native(id);
-    model.is_local_interface(id) && !has_rust_code(&model.scoped_name(id))
+    model.is_local_interface(id) && !local_interface_has_rust_code(&model.scoped_name(id))
         || model.is_included(id) && file.rust_module.is_none()
         || def.parent.is_some_and(|parent| without_rust.contains(&parent))
         || used_definitions(model, id).iter().any(is_missing)

@@ -3,8 +3,8 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 
-use super::cx::Cx;
-use super::docs::doc_after;
+use super::cx::{Cx, ModDepth};
+use super::docs::line_and_doc;
 use super::forms::EmittedFn;
 use super::method::Method;
 use super::{errors, methods};
@@ -29,14 +29,14 @@ impl Cx<'_> {
     }
 }
 
-pub(super) fn operations(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+pub(super) fn operations(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
     if !cx.has_operations(def.id) {
         return TokenStream::new();
     }
     let item = cx.paths.names[def.id].operations_trait.at(cx.model.rust_span(def.span));
     let (kind, scoped) = (def.kind.description(), cx.model.scoped_name(def.id));
     let first = format!("The operations of {kind} `{scoped}`, to be implemented for the state of values.");
-    let docs = doc_after(&first, &def.docs);
+    let docs = line_and_doc(&first, &def.docs);
     let supers = cx.operation_bases(def.id).map(|base| cx.paths.operations_path(depth, base));
     let methods = cx.methods[&def.id].iter().map(|method| {
         let (docs, name) = (method.docs(), method.ident());
@@ -123,7 +123,7 @@ pub(super) fn not_implemented(cx: &Cx<'_>, method: &Method) -> TokenStream {
 }
 
 /// Emits statements that offer the traits of operations that are implemented for a state.
-pub(super) fn offers(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+pub(super) fn offers(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
     let lineage = cx.model.lineage(def.id).into_iter().filter(|id| cx.has_operations(*id));
     let offers = lineage.map(|id| {
         let hidden = cx.paths.hidden_path(depth, id);
@@ -138,14 +138,14 @@ pub(super) fn offers(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     quote!(#(#offers)*)
 }
 
-pub(super) fn factory_trait(cx: &Cx<'_>, depth: usize, def: &Def, value: &Value) -> TokenStream {
+pub(super) fn factory_trait(cx: &Cx<'_>, depth: ModDepth, def: &Def, value: &Value) -> TokenStream {
     if value.factories.is_empty() {
         return TokenStream::new();
     }
     let item = cx.paths.names[def.id].factory_trait.at(cx.model.rust_span(def.span));
     let scoped = cx.model.scoped_name(def.id);
     let first = format!("The factories of value type `{scoped}`, to be implemented for its state.");
-    let docs = doc_after(&first, &def.docs);
+    let docs = line_and_doc(&first, &def.docs);
     let methods = factory_methods(cx, def, value).into_iter().map(|method| {
         let (docs, name) = (method.docs(), method.ident());
         let parameters = cx.parameters(depth, &method, EmittedFn::ServantMethod);
@@ -169,7 +169,7 @@ fn factory_methods(cx: &Cx<'_>, def: &Def, value: &Value) -> Vec<Method> {
 }
 
 /// Emits the error types of operations and factories, and the result structs of operations.
-pub(super) fn operation_types(cx: &Cx<'_>, depth: usize, def: &Def, value: &Value) -> Vec<TokenStream> {
+pub(super) fn operation_types(cx: &Cx<'_>, depth: ModDepth, def: &Def, value: &Value) -> Vec<TokenStream> {
     let mut types = Vec::new();
     for method in &cx.methods[&def.id] {
         types.push(errors::error_enum(cx, depth, method));

@@ -31,7 +31,7 @@ const SCOPE_KEYWORDS: &[&str] = &[
 #[derive(Default)]
 pub(super) struct Imports {
     /// The number of each scope, by that of the enclosing scope (0 for the file) and the name in lower case.
-    declared: HashMap<(u32, String), u32>,
+    scope_numbers: HashMap<(u32, String), u32>,
     /// For each open `{`, the number of the enclosing scope.
     outer_scopes: Vec<u32>,
     scope: u32,
@@ -40,13 +40,13 @@ pub(super) struct Imports {
     /// True if the keyword `import` occurred since the last `;` or brace.
     in_import: bool,
     /// `import` statements whose files are being read, each with the number of files that were open before.
-    suspended: Vec<(usize, Vec<Token>)>,
+    suspended_statements: Vec<(usize, Vec<Token>)>,
 }
 
 impl Imports {
-    /// Outputs the `import` statements whose files have been read. `depth` is the number of open files.
-    pub(super) fn resume_statements(&mut self, depth: usize, output: &mut Output<'_>) {
-        while let Some((_, tokens)) = self.suspended.pop_if(|(outer, _)| depth <= *outer) {
+    /// Outputs the `import` statements whose files have been read.
+    pub(super) fn resume_statements(&mut self, open_files: usize, output: &mut Output<'_>) {
+        while let Some((_, tokens)) = self.suspended_statements.pop_if(|(outer, _)| open_files <= *outer) {
             output.tokens.extend(tokens);
         }
     }
@@ -57,9 +57,9 @@ impl Imports {
         match &last.kind {
             TokenKind::Ident { text, escaped: false } if text == "import" => self.in_import = true,
             TokenKind::Ident { text, .. } if names_scope(&output.tokens) => {
-                let number = self.declared.len() as u32 + 1;
+                let number = self.scope_numbers.len() as u32 + 1;
                 let name = (self.scope, text.to_ascii_lowercase());
-                self.next_scope = Some(*self.declared.entry(name).or_insert(number));
+                self.next_scope = Some(*self.scope_numbers.entry(name).or_insert(number));
             }
             TokenKind::Punct(Punct::BraceOpen) => {
                 self.outer_scopes.push(self.scope);
@@ -83,7 +83,7 @@ impl Imports {
     /// Returns whether a scope with this name, relative to the file level, is declared.
     fn is_declared(&self, parts: &[&str]) -> bool {
         let inside =
-            |scope: u32, part: &&str| self.declared.get(&(scope, part.to_ascii_lowercase())).copied();
+            |scope: u32, part: &&str| self.scope_numbers.get(&(scope, part.to_ascii_lowercase())).copied();
         parts.iter().try_fold(0, inside).is_some()
     }
 
@@ -91,9 +91,9 @@ impl Imports {
     fn import(&mut self, preprocessor: &mut Preprocessor<'_>, output: &mut Output<'_>) {
         let Some((start, files)) = self.needed_files(&output.tokens) else { return };
         let span = output.tokens.get(start + 1).map_or(Span::START, |token| token.span);
-        let depth = preprocessor.open_file_count();
+        let open_files = preprocessor.open_file_count();
         match preprocessor.import(&files, span) {
-            Imported::Opened => self.suspended.push((depth, output.tokens.split_off(start))),
+            Imported::Opened => self.suspended_statements.push((open_files, output.tokens.split_off(start))),
             // The file is already being read, and imports this one. The statement is removed, because its
             // name may be declared only later.
             Imported::Cycle => output.tokens.truncate(start),

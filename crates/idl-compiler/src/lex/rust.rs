@@ -15,17 +15,17 @@ pub(super) fn lex(tokens: TokenStream, sources: &mut Sources, out: &mut Collecto
     let mut lexer = Lexer {
         pieces: Vec::new(),
         at: 0,
-        laid_out: TokenText::default(),
-        output: Output::new(sources.next_number(), out),
+        token_text: TokenText::default(),
+        output: Output::new(sources.next_index(), out),
     };
     lexer.pieces = lexer.flatten(tokens);
     while lexer.at < lexer.pieces.len() {
         lexer.step();
     }
-    let end = lexer.laid_out.text.len();
+    let end = lexer.token_text.text.len();
     let end = lexer.output.span(end, end);
     let lexed = lexer.output.finish(end);
-    sources.add_tokens(lexer.laid_out);
+    sources.add_tokens(lexer.token_text);
     lexed
 }
 
@@ -55,7 +55,7 @@ struct Lexer<'o> {
     pieces: Vec<Piece>,
     at: usize,
     /// The text of the tokens, laid out as in the Rust file.
-    laid_out: TokenText,
+    token_text: TokenText,
     output: Output<'o>,
 }
 
@@ -92,7 +92,7 @@ impl Lexer<'_> {
                     {
                         for _ in 0..=usize::from(inner) {
                             pieces.pop();
-                            self.laid_out.pop();
+                            self.token_text.pop();
                         }
                         self.attribute(&mut pieces, &group, inner);
                         continue;
@@ -116,7 +116,7 @@ impl Lexer<'_> {
     }
 
     fn add(&mut self, pieces: &mut Vec<Piece>, kind: PieceKind, text: &str, span: proc_macro2::Span) {
-        let (start, end) = self.laid_out.push(text, span);
+        let (start, end) = self.token_text.push(text, span);
         let position = span.start();
         let span = self.output.span(start as usize, end as usize);
         pieces.push(Piece { kind, span, position: (position.line, position.column) });
@@ -167,7 +167,7 @@ impl Lexer<'_> {
     fn span(&self, count: usize) -> Span {
         match (self.piece(0), self.piece(count.saturating_sub(1))) {
             (Some(first), Some(last)) => first.span.to(last.span),
-            _ => self.output.span(self.laid_out.text.len(), self.laid_out.text.len()),
+            _ => self.output.span(self.token_text.text.len(), self.token_text.text.len()),
         }
     }
 
@@ -302,7 +302,7 @@ impl Lexer<'_> {
         self.at + ahead + usize::from(is_argument)
     }
 
-    /// Skips to the `#endif` of a rejected `#if`.
+    /// Skips the rest of a rejected `#if`, including its `#endif`.
     fn skip_conditional(&mut self) {
         let mut depth = 1usize;
         while depth > 0 && self.at < self.pieces.len() {

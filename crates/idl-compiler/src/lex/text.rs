@@ -48,7 +48,7 @@ pub(super) fn lex(mut preprocessor: Preprocessor<'_>, mut output: Output<'_>) ->
     }
     imports.resume_statements(0, &mut output);
     output.incomplete |= preprocessor.incomplete;
-    output.missing = std::mem::take(&mut preprocessor.missing);
+    output.missing = std::mem::take(&mut preprocessor.missing_files);
     output.pragmas = std::mem::take(&mut preprocessor.pragmas);
     if preprocessor.limit_exceeded {
         // The tokens are incomplete and must not be parsed.

@@ -28,7 +28,7 @@ impl Parser<'_> {
     /// Parses a definition of the component model, starting at its keyword or the modifier before it.
     pub(super) fn ccm(&mut self, preamble: Preamble, word: &str, place: ScopeKind) -> Parse<Item> {
         match word {
-            "eventtype" => self.value(preamble, true),
+            "eventtype" => self.value(preamble),
             "component" => self.component(preamble),
             "home" => self.home(preamble),
             "porttype" => self.port_type(preamble),
@@ -106,9 +106,9 @@ impl Parser<'_> {
         if !self.input.at_punct(Punct::BraceOpen) {
             return self.input.expected("`{` or `;`");
         }
-        let errors = self.input.findings.errors();
+        let error_count = self.input.findings.error_count();
         let items = self.scope(ScopeKind::PortType, &mut preamble, &name.text, "port type")?;
-        if items.is_empty() && self.input.findings.errors() == errors {
+        if items.is_empty() && self.input.findings.error_count() == error_count {
             let message = format!("port type `{}` contains no port", name.text);
             self.input.report(Diagnostic::error("empty", name.span, message));
         }

@@ -15,7 +15,7 @@ const PRECEDENCES: &[&[(Punct, Binary)]] = &[
     &[(Punct::Star, Binary::Multiply), (Punct::Slash, Binary::Divide), (Punct::Percent, Binary::Remainder)],
 ];
 
-/// The operands so far of a chain of operators of one precedence, and the operator before the next operand.
+/// A chain of operators of one precedence, without its last operand, which has not been parsed yet.
 struct PendingOperators {
     level: usize,
     first: Expr,

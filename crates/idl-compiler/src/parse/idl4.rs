@@ -14,10 +14,12 @@ impl Parser<'_> {
                 self.input.advance();
                 Some(self.annotation_def().map(|def| (ItemKind::AnnotationDef(def), "this annotation")))
             }
-            TokenKind::Ident { .. } if at_definition(&self.input, "bitset", true) => {
+            TokenKind::Ident { .. }
+                if at_definition(&self.input, "bitset", &[Punct::Colon, Punct::BraceOpen]) =>
+            {
                 Some(self.bitset().map(|bitset| (ItemKind::Bitset(bitset), "this bitset")))
             }
-            TokenKind::Ident { .. } if at_definition(&self.input, "bitmask", false) => {
+            TokenKind::Ident { .. } if at_definition(&self.input, "bitmask", &[Punct::BraceOpen]) => {
                 Some(self.bitmask().map(|bitmask| (ItemKind::Bitmask(bitmask), "this bitmask")))
             }
             _ => None,
@@ -29,7 +31,7 @@ impl Parser<'_> {
         let name = self.input.new_ident("the name of the bitset")?;
         let base = self.base("the base bitset")?;
         let open = self.input.expect_punct(Punct::BraceOpen)?;
-        let fields = self.until_brace(|parser| parser.with_angle(false, Self::bit_field))?;
+        let fields = self.until_brace(|parser| parser.outside_angles(Self::bit_field))?;
         self.input.close_brace(open)?;
         Ok(Bitset { name, base, fields })
     }
@@ -42,7 +44,7 @@ impl Parser<'_> {
             _ => return self.input.expected("`bitfield`"),
         }
         self.input.expect_punct(Punct::Less)?;
-        let (width, ty) = self.with_angle(true, |parser| {
+        let (width, ty) = self.inside_angles(|parser| {
             let width = parser.expr("the number of bits")?;
             let ty = match parser.input.take_punct(Punct::Comma) {
                 true => Some(parser.simple_type("the type of the field")?),
@@ -75,7 +77,7 @@ impl Parser<'_> {
     pub(super) fn map(&mut self) -> Parse<TypeKind> {
         self.input.advance();
         self.input.expect_punct(Punct::Less)?;
-        let (key, value, bound) = self.with_angle(true, |parser| {
+        let (key, value, bound) = self.inside_angles(|parser| {
             let key = parser.nested_element("a map", "the type of the keys")?;
             parser.input.expect_punct(Punct::Comma)?;
             let value = parser.nested_element("a map", "the type of the values")?;
@@ -116,12 +118,9 @@ impl Parser<'_> {
     }
 }
 
-/// Returns whether `word B {` starts here or, if it can have a base, `word B : A {`.
-fn at_definition(input: &Input<'_>, word: &str, can_have_base: bool) -> bool {
-    let starts_body = match input.kind_at(2) {
-        TokenKind::Punct(Punct::BraceOpen) => true,
-        TokenKind::Punct(Punct::Colon) => can_have_base,
-        _ => false,
-    };
-    input.at_contextual_keyword(word) && matches!(input.kind_at(1), TokenKind::Ident { .. }) && starts_body
+/// Returns whether the keyword `word`, a name and one of the punctuation marks `after_name` start here.
+fn at_definition(input: &Input<'_>, word: &str, after_name: &[Punct]) -> bool {
+    input.at_contextual_keyword(word)
+        && matches!(input.kind_at(1), TokenKind::Ident { .. })
+        && matches!(input.kind_at(2), TokenKind::Punct(punct) if after_name.contains(punct))
 }

@@ -46,17 +46,17 @@ pub(super) struct Input<'o> {
     /// Names declared so far. Once declared, a word that is a keyword only in some places (`map`) is a name.
     pub(super) declared_names: HashSet<String>,
     strict_names: bool,
-    /// Whether too deep nesting or an early end of the text was reported. No further errors are reported.
+    /// Whether too deep nesting or an early end of the text was reported. Then no further errors are.
     pub(super) silenced: bool,
     /// Names that follow `Components::` in the text.
-    pub(super) named_components: BTreeSet<String>,
+    pub(super) components_names: BTreeSet<String>,
     pub(super) findings: &'o mut Collector,
 }
 
 impl<'o> Input<'o> {
     pub(super) fn new(tokens: Vec<Token>, strict_names: bool, findings: &'o mut Collector) -> Self {
-        let (declared_names, named_components) = (HashSet::new(), BTreeSet::new());
-        Input { tokens, at: 0, declared_names, strict_names, silenced: false, named_components, findings }
+        let (declared_names, components_names) = (HashSet::new(), BTreeSet::new());
+        Input { tokens, at: 0, declared_names, strict_names, silenced: false, components_names, findings }
     }
 }
 
@@ -245,7 +245,7 @@ impl Input<'_> {
         if let [first, second, ..] = parts.as_slice()
             && first.text == "Components"
         {
-            self.named_components.insert(second.text.clone());
+            self.components_names.insert(second.text.clone());
         }
         Ok(Name { absolute, parts, span: start.to(self.last_span()) })
     }
@@ -342,8 +342,7 @@ impl Input<'_> {
         self.tokens.get(self.at.saturating_sub(1)).map_or(&TokenKind::End, |token| &token.kind)
     }
 
-    pub(super) fn close_angle(&mut self, open: Span, has_bound: bool) -> Parse<()> {
-        let wanted = if has_bound { "`>`" } else { "`,` or `>`" };
+    pub(super) fn close_angle(&mut self, open: Span, wanted: &str) -> Parse<()> {
         self.close(Punct::Greater, wanted, open, "to close this `<`")
     }
 }

@@ -86,7 +86,7 @@ impl Parser<'_> {
             _ if !in_body && interface::at_flavoured_interface(&self.input) => {
                 return self.interface(preamble);
             }
-            _ if !in_body && value::at_value(&self.input) => return self.value(preamble, false),
+            _ if !in_body && value::at_value(&self.input) => return self.value(preamble),
             TokenKind::Keyword("module" | "interface" | "valuetype" | "abstract" | "custom" | "local")
                 if in_body =>
             {
@@ -149,9 +149,9 @@ impl Parser<'_> {
             return self.template(preamble);
         }
         let name = self.input.new_ident("the name of the module")?;
-        let errors = self.input.findings.errors();
+        let error_count = self.input.findings.error_count();
         let items = self.scope(ScopeKind::Module, &mut preamble, &name.text, "module")?;
-        if items.is_empty() && self.input.findings.errors() == errors {
+        if items.is_empty() && self.input.findings.error_count() == error_count {
             let message = format!("module `{}` contains no definition", name.text);
             self.input.report(Diagnostic::error("empty", name.span, message));
         }

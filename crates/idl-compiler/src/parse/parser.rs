@@ -105,13 +105,17 @@ impl Parser<'_> {
         Ok(items)
     }
 
-    /// Runs a production. In it, `>>` closes two brackets if `in_angle` is true, and shifts if it is false.
-    pub(super) fn with_angle<T>(
-        &mut self,
-        in_angle: bool,
-        production: impl FnOnce(&mut Self) -> Parse<T>,
-    ) -> Parse<T> {
-        let outer = std::mem::replace(&mut self.in_angle, in_angle);
+    /// Runs a production inside `<...>`, where `>>` closes two brackets.
+    pub(super) fn inside_angles<T>(&mut self, production: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
+        let outer = std::mem::replace(&mut self.in_angle, true);
+        let result = production(self);
+        self.in_angle = outer;
+        result
+    }
+
+    /// Runs a production that is not directly inside `<...>`, so that `>>` shifts.
+    pub(super) fn outside_angles<T>(&mut self, production: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
+        let outer = std::mem::replace(&mut self.in_angle, false);
         let result = production(self);
         self.in_angle = outer;
         result

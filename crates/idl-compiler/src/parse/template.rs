@@ -1,5 +1,5 @@
-//! Template modules, their instances, and aliases of instances inside other template modules. The token after
-//! `<` distinguishes a declaration from an instance: parameters start with a kind, such as `typename`.
+//! Template modules, their instances, and aliases of instances inside other template modules. The tokens
+//! after `<` distinguish a declaration from an instance: parameters start with a kind, such as `typename`.
 
 use std::rc::Rc;
 
@@ -32,8 +32,8 @@ impl Parser<'_> {
             let error = Diagnostic::error("syntax", start, message);
             return self.input.fail(error.help("declare it inside that module, by a name without `::`"));
         }
-        let args = self.with_angle(true, |parser| parser.list(Self::actual))?;
-        self.input.close_angle(open, false)?;
+        let args = self.inside_angles(|parser| parser.list(Self::actual))?;
+        self.input.close_angle(open, "`,` or `>`")?;
         if self.input.at_punct(Punct::BraceOpen) {
             let message = "the parameters of a template module must have kinds";
             let error = Diagnostic::error("syntax", open, message);
@@ -49,9 +49,9 @@ impl Parser<'_> {
     fn template_module(&mut self, mut preamble: Preamble) -> Parse<Item> {
         let name = self.input.new_ident("the name of the template module")?;
         let open = self.input.expect_punct(Punct::Less)?;
-        let params = self.with_angle(true, |parser| parser.list(Self::formal))?;
-        self.input.close_angle(open, false)?;
-        let (errors, start, deepest) = (self.input.findings.errors(), self.input.at, self.deepest);
+        let params = self.inside_angles(|parser| parser.list(Self::formal))?;
+        self.input.close_angle(open, "`,` or `>`")?;
+        let (error_count, start, deepest) = (self.input.findings.error_count(), self.input.at, self.deepest);
         self.deepest = self.depth;
         self.template_depth += 1;
         let items = self.scope(ScopeKind::Module, &mut preamble, &name.text, "template module");
@@ -59,7 +59,7 @@ impl Parser<'_> {
         let height = self.deepest - self.depth;
         self.deepest = self.deepest.max(deepest);
         let items = items?;
-        if items.is_empty() && self.input.findings.errors() == errors {
+        if items.is_empty() && self.input.findings.error_count() == error_count {
             let message = format!("template module `{}` contains no definition", name.text);
             self.input.report(Diagnostic::error("empty", name.span, message));
         }
@@ -118,7 +118,7 @@ impl Parser<'_> {
             }
             _ => {}
         }
-        self.expr("a type or a value").map(TemplateArg::Value)
+        self.expr("a type or a value").map(TemplateArg::Expr)
     }
 
     pub(super) fn alias(&mut self, preamble: Preamble) -> Parse<Item> {
@@ -127,7 +127,7 @@ impl Parser<'_> {
         let template = self.input.name("the name of a template module")?;
         let open = self.input.expect_punct(Punct::Less)?;
         let args = self.list(|parser| parameter_name(&mut parser.input))?;
-        self.input.close_angle(open, false)?;
+        self.input.close_angle(open, "`,` or `>`")?;
         let name = self.input.new_ident("the name of the instance")?;
         self.semicolon("this alias")?;
         if self.template_depth == 0 {
@@ -194,5 +194,5 @@ fn parameter_name(input: &mut Input<'_>) -> Parse<TemplateArg> {
     let ident = input.ident("the name of a parameter")?;
     let span = ident.span;
     let name = Name { absolute: false, parts: vec![ident], span };
-    Ok(TemplateArg::Value(Expr { kind: ExprKind::Name(name), span }))
+    Ok(TemplateArg::Expr(Expr { kind: ExprKind::Name(name), span }))
 }

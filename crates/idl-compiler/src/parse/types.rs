@@ -70,7 +70,7 @@ impl Parser<'_> {
                 Some(primitive) => TypeKind::Primitive(primitive),
                 None => return self.input.expected(what),
             },
-            TokenKind::Ident { .. } if let Some(primitive) = new_primitive(&self.input) => {
+            TokenKind::Ident { .. } if let Some(primitive) = idl4_integer_type(&self.input) => {
                 self.input.advance();
                 TypeKind::Primitive(primitive)
             }
@@ -122,11 +122,11 @@ impl Parser<'_> {
     fn sequence(&mut self) -> Parse<TypeKind> {
         self.input.advance();
         let open = self.input.expect_punct(Punct::Less)?;
-        let (element, bound) = self.with_angle(true, |parser| {
+        let (element, bound) = self.inside_angles(|parser| {
             let element = parser.nested_element("a sequence", "the type of the elements")?;
             Ok((element, parser.comma_bound()?))
         })?;
-        self.input.close_angle(open, bound.is_some())?;
+        self.input.close_angle(open, if bound.is_some() { "`>`" } else { "`,` or `>`" })?;
         Ok(TypeKind::Sequence { element, bound })
     }
 
@@ -152,7 +152,7 @@ impl Parser<'_> {
         if !self.input.take_punct(Punct::Less) {
             return Ok(TypeKind::Fixed(None));
         }
-        let parts = self.with_angle(true, |parser| {
+        let parts = self.inside_angles(|parser| {
             let digits = parser.expr("the number of digits")?;
             parser.input.expect_punct(Punct::Comma)?;
             Ok((digits, parser.expr("the number of digits after the point")?))
@@ -165,7 +165,7 @@ impl Parser<'_> {
         if !self.input.take_punct(Punct::Less) {
             return Ok(None);
         }
-        let bound = self.with_angle(true, |parser| parser.expr(what))?;
+        let bound = self.inside_angles(|parser| parser.expr(what))?;
         self.input.expect_punct(Punct::Greater)?;
         Ok(Some(bound))
     }
@@ -178,7 +178,7 @@ impl Parser<'_> {
         let name = self.input.new_ident("a name")?;
         let mut dims = Vec::new();
         while self.input.take_punct(Punct::BracketOpen) {
-            dims.push(self.with_angle(false, |parser| parser.expr("the size of the array"))?);
+            dims.push(self.outside_angles(|parser| parser.expr("the size of the array"))?);
             self.input.expect_punct(Punct::BracketClose)?;
         }
         Ok(Declarator { name, dims })
@@ -189,7 +189,7 @@ impl Parser<'_> {
         let name = self.input.new_ident("the name of the struct")?;
         let base = self.base("the base struct")?;
         let open = self.input.expect_punct(Punct::BraceOpen)?;
-        let members = self.with_angle(false, Self::members)?;
+        let members = self.outside_angles(Self::members)?;
         self.input.close_brace(open)?;
         Ok(TypeKind::Struct { name, base, members })
     }
@@ -257,10 +257,10 @@ impl Parser<'_> {
     fn union(&mut self) -> Parse<TypeKind> {
         let (name, preamble, discriminator) = self.switch()?;
         let open = self.input.expect_punct(Punct::BraceOpen)?;
-        let errors = self.input.findings.errors();
-        let cases = self.until_brace(|parser| parser.with_angle(false, Self::case))?;
+        let error_count = self.input.findings.error_count();
+        let cases = self.until_brace(|parser| parser.outside_angles(Self::case))?;
         self.input.close_brace(open)?;
-        if cases.is_empty() && self.input.findings.errors() == errors {
+        if cases.is_empty() && self.input.findings.error_count() == error_count {
             let message = format!("union `{}` has no members", name.text);
             self.input.report(Diagnostic::error("empty", name.span, message));
         }
@@ -327,7 +327,7 @@ impl Parser<'_> {
 
 /// Returns whether a type of IDL 4 starts here: a map, or an integer type such as `int8`.
 pub(super) fn at_idl4_type(input: &Input<'_>) -> bool {
-    at_map(input) || new_primitive(input).is_some()
+    at_map(input) || idl4_integer_type(input).is_some()
 }
 
 fn at_map(input: &Input<'_>) -> bool {
@@ -335,7 +335,7 @@ fn at_map(input: &Input<'_>) -> bool {
 }
 
 /// Returns the integer type of IDL 4 that the current token names, if it names one.
-fn new_primitive(input: &Input<'_>) -> Option<Primitive> {
+fn idl4_integer_type(input: &Input<'_>) -> Option<Primitive> {
     Some(match input.contextual_keyword()? {
         "int8" => Primitive::Int8,
         "uint8" => Primitive::UInt8,

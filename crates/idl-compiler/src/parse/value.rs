@@ -12,7 +12,7 @@ use crate::token::{Punct, TokenKind};
 impl Parser<'_> {
     /// Parses a value type, its forward declaration, or a value box, starting at the modifier or the keyword.
     /// The caller has checked that the keyword is `valuetype` or `eventtype`.
-    pub(super) fn value(&mut self, mut preamble: Preamble, is_event: bool) -> Parse<Item> {
+    pub(super) fn value(&mut self, mut preamble: Preamble) -> Parse<Item> {
         let modifier_span = self.input.span();
         let modifier = match self.input.kind() {
             TokenKind::Keyword("abstract") => ValueModifier::Abstract,
@@ -23,6 +23,7 @@ impl Parser<'_> {
         if modifier_span.is_some() {
             self.input.advance();
         }
+        let is_event = !self.input.at_keyword("valuetype");
         self.input.advance();
         if is_event {
             self.needed_component_names.extend(["EventBase", "EventConsumerBase"]);

@@ -26,13 +26,13 @@ impl Preprocessor<'_> {
             let message = format!("this text has more than {MAX_DIRECTIVES} preprocessor directives");
             return self.report_limit(Diagnostic::error("too-large", hash.span, message));
         }
-        self.directive_line = self.stack.last().map(|open| open.cursor.line);
+        self.directive_line = self.open_files.last().map(|open| open.cursor.line);
         self.process_directive(hash);
         self.directive_line = None;
     }
 
     fn process_directive(&mut self, hash: &Piece) {
-        let Some(open) = self.stack.last_mut() else { return };
+        let Some(open) = self.open_files.last_mut() else { return };
         let before = open.cursor.at;
         let mut line = open.cursor.rest_of_line();
         if line.is_empty() {
@@ -123,7 +123,7 @@ impl Preprocessor<'_> {
     }
 
     fn begin_conditional(&mut self, span: Span, value: bool) {
-        if let Some(open) = self.stack.last_mut() {
+        if let Some(open) = self.open_files.last_mut() {
             open.conditions.push(Conditional { span, branch_taken: value, else_span: None });
         }
         if !value {
@@ -133,7 +133,7 @@ impl Preprocessor<'_> {
 
     /// Reports an `#elif` or `#else` without `#if` or after `#else`. Returns whether there is an `#if`.
     fn check_branch(&mut self, span: Span, word: &str) -> bool {
-        let Some(condition) = self.stack.last_mut().and_then(|open| open.conditions.last_mut()) else {
+        let Some(condition) = self.open_files.last_mut().and_then(|open| open.conditions.last_mut()) else {
             let message = format!("`#{word}` without an `#if` before it");
             self.error("conditional", span, message);
             return false;
@@ -149,7 +149,7 @@ impl Preprocessor<'_> {
 
     fn end_conditional(&mut self, span: Span, line: &[Piece]) {
         self.warn_extra_tokens(line, "#endif");
-        let Some(open) = self.stack.last_mut() else { return };
+        let Some(open) = self.open_files.last_mut() else { return };
         if open.conditions.pop().is_none() {
             return self.error("conditional", span, "`#endif` without an `#if` before it");
         }
@@ -162,7 +162,7 @@ impl Preprocessor<'_> {
     fn skip(&mut self) {
         let mut depth = 0usize;
         loop {
-            let Some(open) = self.stack.last_mut() else { return };
+            let Some(open) = self.open_files.last_mut() else { return };
             if !open.cursor.skip_to_directive() {
                 return; // open conditions are reported when the file is closed
             }
@@ -180,18 +180,19 @@ impl Preprocessor<'_> {
                 "endif" if depth > 0 => depth -= 1,
                 "endif" => return self.end_conditional(span, &line),
                 name @ ("else" | "elif") if depth == 0 => {
-                    if let Some(open) = self.stack.last_mut().filter(|open| open.conditions.len() == 1) {
+                    if let Some(open) = self.open_files.last_mut().filter(|open| open.conditions.len() == 1) {
                         open.guard = GuardState::None;
                     }
                     self.check_branch(span, name);
-                    let conditions = self.stack.last().map(|open| open.conditions.as_slice());
+                    let conditions = self.open_files.last().map(|open| open.conditions.as_slice());
                     let branch_taken =
                         conditions.and_then(<[_]>::last).is_some_and(|condition| condition.branch_taken);
                     if name == "else" {
                         self.warn_extra_tokens(&line, "#else");
                     }
                     if !branch_taken && (name == "else" || self.condition(span, line)) {
-                        let condition = self.stack.last_mut().and_then(|open| open.conditions.last_mut());
+                        let condition =
+                            self.open_files.last_mut().and_then(|open| open.conditions.last_mut());
                         condition.into_iter().for_each(|condition| condition.branch_taken = true);
                         return;
                     }
@@ -217,7 +218,7 @@ impl Preprocessor<'_> {
             return self.report(error.and(first.span, "after this line number"));
         }
         let name: Option<Rc<str>> = name.and_then(file_name).map(Rc::from);
-        let Some(open) = self.stack.last_mut() else { return };
+        let Some(open) = self.open_files.last_mut() else { return };
         let number = number as usize;
         open.line_numbering = LineNumbering { start: open.cursor.line, number };
         let has_flag = |flag: &str| line.iter().skip(2).any(|piece| *piece.text == *flag);
@@ -245,7 +246,7 @@ impl Preprocessor<'_> {
             "prefix" | "ID" | "version" => self.queue.push_back(Item::Pragma(span, line)),
             "once" => {
                 self.warn_extra_tokens(line.get(1..).unwrap_or_default(), "#pragma once");
-                let identity = self.stack.last().and_then(|open| open.identity.clone());
+                let identity = self.open_files.last().and_then(|open| open.identity.clone());
                 self.files.pragma_once.extend(identity);
             }
             other => {

@@ -87,12 +87,12 @@ impl Preprocessor<'_> {
 
     /// Returns the next token without expansion, from the stack, or from the files if the stack is empty.
     pub(super) fn next_unexpanded(&mut self) -> Option<Piece> {
-        while let Some(context) = self.pending.last_mut() {
-            if let Some(piece) = context.tokens.get(context.at) {
-                context.at += 1;
+        while let Some(entry) = self.pending.last_mut() {
+            if let Some(piece) = entry.tokens.get(entry.at) {
+                entry.at += 1;
                 return Some(piece.clone());
             }
-            if context.is_barrier {
+            if entry.is_barrier {
                 return None;
             }
             self.pop_pending();
@@ -108,10 +108,10 @@ impl Preprocessor<'_> {
         self.at_expansion_edge = true;
     }
 
-    /// Pushes the expansion of a macro. `used` is the macro's name where it is used.
-    fn push_expansion(&mut self, definition: &Rc<Macro>, mut tokens: Vec<Piece>, used: &Piece) {
+    /// Pushes the expansion of a macro. `use_site` is the macro's name where it is used.
+    fn push_expansion(&mut self, definition: &Rc<Macro>, mut tokens: Vec<Piece>, use_site: &Piece) {
         if let Some(first) = tokens.first_mut() {
-            first.spaced = used.spaced;
+            first.spaced = use_site.spaced;
         }
         definition.active_expansions.set(definition.active_expansions.get() + 1);
         let expanded_macro = Some(Rc::clone(definition));
@@ -120,30 +120,30 @@ impl Preprocessor<'_> {
     }
 
     /// Pushes tokens that are not the expansion of a macro.
-    fn push_tokens(&mut self, tokens: Vec<Piece>, is_barrier: bool) {
-        self.pending.push(PendingTokens { tokens, at: 0, expanded_macro: None, is_barrier });
+    fn push_tokens(&mut self, tokens: Vec<Piece>) {
+        self.pending.push(PendingTokens { tokens, at: 0, expanded_macro: None, is_barrier: false });
     }
 
     /// Counts tokens that macros produce; `false` if a limit is exceeded.
-    fn count_tokens(&mut self, count: usize, used: &Piece) -> bool {
+    fn count_tokens(&mut self, count: usize, use_site: &Piece) -> bool {
         self.usage.expanded_tokens = self.usage.expanded_tokens.saturating_add(count);
         if self.usage.expanded_tokens <= MAX_EXPANDED_TOKENS {
             return !self.limit_exceeded;
         }
         let message = format!("the macros of this text expand to more than {MAX_EXPANDED_TOKENS} tokens");
-        let error = Diagnostic::error("too-large", used.span, message);
-        self.report_limit(error.label(format!("`{}` exceeds the limit", &*used.text)));
+        let error = Diagnostic::error("too-large", use_site.span, message);
+        self.report_limit(error.label(format!("`{}` exceeds the limit", &*use_site.text)));
         false
     }
 
-    fn builtin(&mut self, builtin: Builtin, used: &Piece) -> Piece {
-        let open = self.stack.last();
+    fn builtin(&mut self, builtin: Builtin, use_site: &Piece) -> Piece {
+        let open = self.open_files.last();
         let (file, at) = open.map_or((0, 0), |open| (open.cursor.file, open.cursor.at));
         let (kind, text) = match builtin {
             Builtin::File => {
                 let name = self.sources.file(file).map_or("", |file| file.name_at(at));
                 let name = format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""));
-                self.count_tokens(name.len() / BYTES_PER_TOKEN, used);
+                self.count_tokens(name.len() / BYTES_PER_TOKEN, use_site);
                 (Kind::Quoted, name)
             }
             Builtin::Line => {
@@ -152,10 +152,10 @@ impl Preprocessor<'_> {
                 });
                 (Kind::Number, line.to_string())
             }
-            Builtin::IncludeLevel => (Kind::Number, self.stack.len().saturating_sub(1).to_string()),
+            Builtin::IncludeLevel => (Kind::Number, self.open_files.len().saturating_sub(1).to_string()),
             Builtin::Version => (Kind::Number, version().to_string()),
         };
-        let piece = used.with(kind, text.as_str());
+        let piece = use_site.with(kind, text.as_str());
         self.mark_expansion_edge(piece)
     }
 
@@ -166,53 +166,54 @@ impl Preprocessor<'_> {
         params: usize,
         variadic: bool,
         body: &[Part],
-        used: &Piece,
+        use_site: &Piece,
     ) -> Call {
         self.collecting_arguments += 1;
         let next = self.next_unexpanded();
         let opens = next.as_ref().is_some_and(|next| next.is("("));
-        let args = if opens { self.arguments(params, variadic, used) } else { None };
+        let args = if opens { self.arguments(params, variadic, use_site) } else { None };
         self.collecting_arguments -= 1;
         if !opens {
-            self.push_tokens(next.into_iter().collect(), false);
+            self.push_tokens(next.into_iter().collect());
             return Call::NotACall;
         }
-        let args = args.filter(|args| self.check_argument_count(definition, params, variadic, args, used));
+        let args =
+            args.filter(|args| self.check_argument_count(definition, params, variadic, args, use_site));
         let Some(args) = args else {
             self.incomplete = true;
-            self.push_tokens(vec![used.with(Kind::Bad, "")], false);
+            self.push_tokens(vec![use_site.with(Kind::Bad, "")]);
             return Call::Done;
         };
         let mut args: Vec<Argument> = args.into_iter().map(Argument::new).collect();
         args.resize_with(params, || Argument::new(Vec::new()));
-        self.expand_arguments(body, &mut args, used);
-        let tokens = self.substitute(definition, body, &args, used);
-        self.push_expansion(definition, tokens, used);
+        self.expand_arguments(body, &mut args, use_site);
+        let tokens = self.substitute(definition, body, &args, use_site);
+        self.push_expansion(definition, tokens, use_site);
         Call::Done
     }
 
-    fn arguments(&mut self, params: usize, variadic: bool, used: &Piece) -> Option<Vec<Vec<Piece>>> {
+    fn arguments(&mut self, params: usize, variadic: bool, use_site: &Piece) -> Option<Vec<Vec<Piece>>> {
         let mut args = vec![Vec::new()];
         let mut depth = 0usize;
         loop {
             let Some(mut piece) = self.next_unexpanded() else {
                 if !self.limit_exceeded {
-                    let message = format!("the arguments of macro `{}` have no `)`", &*used.text);
-                    self.error("macro-arguments", used.span, message);
+                    let message = format!("the arguments of macro `{}` have no `)`", &*use_site.text);
+                    self.error("macro-arguments", use_site.span, message);
                 }
                 return None;
             };
             if piece.line_start && piece.is("#") {
                 let message = format!(
                     "a preprocessor directive is not allowed inside the arguments of macro `{}`",
-                    &*used.text
+                    &*use_site.text
                 );
                 let error = Diagnostic::error("macro-arguments", piece.span, message);
-                self.report(error.and(used.span, "used here"));
-                self.push_tokens(vec![piece], false);
+                self.report(error.and(use_site.span, "used here"));
+                self.push_tokens(vec![piece]);
                 return None;
             }
-            if !self.count_tokens(1, used) {
+            if !self.count_tokens(1, use_site) {
                 return None;
             }
             if depth == 0 && piece.is(")") {
@@ -239,7 +240,7 @@ impl Preprocessor<'_> {
         params: usize,
         variadic: bool,
         args: &[Vec<Piece>],
-        used: &Piece,
+        use_site: &Piece,
     ) -> bool {
         let is_empty = matches!(args, [only] if only.is_empty());
         let count = if is_empty && params == 0 { 0 } else { args.len() };
@@ -250,26 +251,26 @@ impl Preprocessor<'_> {
         let (params, at_least) = if variadic { (params - 1, "at least ") } else { (params, "") };
         let name = &definition.name;
         let message = format!("macro `{name}` takes {at_least}{params} argument{plural}, not {count}");
-        let error = Diagnostic::error("macro-arguments", used.span, message);
+        let error = Diagnostic::error("macro-arguments", use_site.span, message);
         self.report(error.and_if(definition.span, "defined here"));
         false
     }
 
     /// Expands each argument that the body uses without `#` and `##`.
-    fn expand_arguments(&mut self, body: &[Part], args: &mut [Argument], used: &Piece) {
+    fn expand_arguments(&mut self, body: &[Part], args: &mut [Argument], use_site: &Piece) {
         for (at, part) in body.iter().enumerate() {
             let index = match part {
                 Part::Param(index, _) if !is_paste_operand(body, at) => *index,
                 // The result of `__VA_OPT__` depends on the expanded variable arguments.
                 Part::VaOpt(inside, _) => {
-                    self.expand_arguments(inside, args, used);
+                    self.expand_arguments(inside, args, use_site);
                     args.len().saturating_sub(1)
                 }
                 _ => continue,
             };
             let arg = args.get(index).filter(|arg| arg.expanded.is_none());
             let Some(tokens) = arg.map(|arg| arg.raw.clone()) else { continue };
-            let expanded = self.expand_list(tokens, used);
+            let expanded = self.expand_list(tokens, use_site);
             if let Some(arg) = args.get_mut(index) {
                 arg.expanded = Some(expanded);
             }
@@ -277,16 +278,16 @@ impl Preprocessor<'_> {
     }
 
     /// Expands tokens as if nothing followed them.
-    pub(super) fn expand_list(&mut self, tokens: Vec<Piece>, used: &Piece) -> Vec<Piece> {
+    pub(super) fn expand_list(&mut self, tokens: Vec<Piece>, use_site: &Piece) -> Vec<Piece> {
         if self.expansion_depth >= MAX_DEPTH {
             let message = format!("calls of macros nest more than {MAX_DEPTH} levels deep");
-            self.report_limit(Diagnostic::error("too-deep", used.span, message));
+            self.report_limit(Diagnostic::error("too-deep", use_site.span, message));
             return Vec::new();
         }
         let entries_below = self.pending.len();
         self.expansion_depth += 1;
         self.collecting_arguments += 1;
-        self.push_tokens(tokens, true);
+        self.pending.push(PendingTokens { tokens, at: 0, expanded_macro: None, is_barrier: true });
         let mut expanded = Vec::new();
         while let Some(piece) = self.next_expanded() {
             expanded.push(piece);
@@ -305,7 +306,7 @@ impl Preprocessor<'_> {
         definition: &Macro,
         body: &[Part],
         args: &[Argument],
-        used: &Piece,
+        use_site: &Piece,
     ) -> Vec<Piece> {
         let mut out: Vec<Piece> = Vec::new();
         let mut paste = false;
@@ -318,10 +319,10 @@ impl Preprocessor<'_> {
                     paste = true;
                     continue;
                 }
-                Part::Token(token) => vec![self.relocated(definition, token, used)],
+                Part::Token(token) => vec![self.relocated(definition, token, use_site)],
                 Part::Stringize(index, token) => {
                     let text = args.get(*index).map_or_else(String::new, |arg| stringize(&arg.raw));
-                    vec![self.relocated(definition, token, used).with(Kind::Quoted, text.as_str())]
+                    vec![self.relocated(definition, token, use_site).with(Kind::Quoted, text.as_str())]
                 }
                 Part::Param(index, token) => {
                     let Some(arg) = args.get(*index) else { continue };
@@ -349,11 +350,15 @@ impl Preprocessor<'_> {
                 Part::VaOpt(inside, _) => {
                     let variable = args.last().and_then(|arg| arg.expanded.as_ref());
                     let has_variable = variable.is_some_and(|tokens| !tokens.is_empty());
-                    if has_variable { self.substitute(definition, inside, args, used) } else { Vec::new() }
+                    if has_variable {
+                        self.substitute(definition, inside, args, use_site)
+                    } else {
+                        Vec::new()
+                    }
                 }
             };
             let count: usize = next.iter().map(|piece| 1 + piece.text.len() / BYTES_PER_TOKEN).sum();
-            if !self.count_tokens(1 + count, used) {
+            if !self.count_tokens(1 + count, use_site) {
                 break;
             }
             if std::mem::take(&mut paste)
@@ -369,8 +374,8 @@ impl Preprocessor<'_> {
     }
 
     /// Returns a token of a body with the location of the macro's use.
-    fn relocated(&mut self, definition: &Macro, token: &PartToken, used: &Piece) -> Piece {
-        let span = self.sources.add_expansion(&definition.name, used.span, token.0.span);
+    fn relocated(&mut self, definition: &Macro, token: &PartToken, use_site: &Piece) -> Piece {
+        let span = self.sources.add_expansion(&definition.name, use_site.span, token.0.span);
         Piece { span, ..token.0.clone() }
     }
 

@@ -12,8 +12,8 @@ pub trait Files: Debug {
     /// Returns the content of a file.
     ///
     /// # Errors
-    /// `NotFound` if the file does not exist. Then `#include` searches the next folder, and so it does after
-    /// `NotADirectory`. After any other error, the `#include` fails.
+    /// `NotFound` if the file does not exist. After this error or `NotADirectory`, `#include` searches the
+    /// next folder. After any other error, it fails.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 
     /// Returns a path that is the same for all paths of one file, to recognize files that are included again.
@@ -22,7 +22,7 @@ pub trait Files: Debug {
     }
 
     /// Returns the path that a tool must watch to notice changes of the file.
-    fn watched(&self, path: &Path) -> PathBuf {
+    fn watch_path(&self, path: &Path) -> PathBuf {
         path.to_owned()
     }
 }
@@ -70,7 +70,7 @@ impl Files for Disk {
         path.canonicalize().unwrap_or_else(|_| normalized(&path))
     }
 
-    fn watched(&self, path: &Path) -> PathBuf {
+    fn watch_path(&self, path: &Path) -> PathBuf {
         self.base.join(path)
     }
 }

@@ -23,7 +23,7 @@ impl Preprocessor<'_> {
             self.incomplete = true;
             return;
         };
-        let own_folder = self.stack.last().filter(|_| include.is_quoted).map(|open| open.folder.clone());
+        let own_folder = self.open_files.last().filter(|_| include.is_quoted).map(|open| open.folder.clone());
         let folders = own_folder.into_iter().chain(self.settings.folders.iter().cloned());
         let folders: Vec<PathBuf> = folders.collect();
         let is_missing = |error: &io::Error| {
@@ -57,7 +57,7 @@ impl Preprocessor<'_> {
         if !(self.queue.is_empty() && self.pending.is_empty()) {
             return Imported::NotOpened;
         }
-        let importing_folder = self.stack.last().map(|open| open.folder.clone());
+        let importing_folder = self.open_files.last().map(|open| open.folder.clone());
         let folders: Vec<PathBuf> =
             importing_folder.into_iter().chain(self.settings.folders.iter().cloned()).collect();
         let paths = names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
@@ -74,19 +74,19 @@ impl Preprocessor<'_> {
 
     /// Opens a file for an `import`, unless it was opened before.
     fn import_once(&mut self, identity: &Path, open: impl FnOnce(&mut Self)) -> Imported {
-        if self.stack.iter().any(|open| open.identity.as_deref() == Some(identity)) {
+        if self.open_files.iter().any(|open| open.identity.as_deref() == Some(identity)) {
             return Imported::Cycle;
         }
-        let depth = self.stack.len();
+        let count_before = self.open_files.len();
         if !self.files.opened.contains(identity) {
             open(self);
         }
-        if self.stack.len() > depth { Imported::Opened } else { Imported::NotOpened }
+        if self.open_files.len() > count_before { Imported::Opened } else { Imported::NotOpened }
     }
 
     fn not_found(&mut self, include: &IncludeName, tried: &[PathBuf]) {
         let name = &include.name;
-        self.missing.push(name.clone());
+        self.missing_files.push(name.clone());
         let mut error = Diagnostic::error("include", include.span, format!("there is no file `{name}`"));
         if tried.is_empty() {
             error = error.note("`<...>` is searched only in include folders, and none is configured");
@@ -94,7 +94,7 @@ impl Preprocessor<'_> {
         for path in tried {
             error = error.note(format!("there is no `{}`", path.display()));
         }
-        let in_same_folder = self.stack.last().map(|open| open.folder.join(name));
+        let in_same_folder = self.open_files.last().map(|open| open.folder.join(name));
         let in_same_folder =
             in_same_folder.filter(|path| !include.is_quoted && self.settings.files.read(path).is_ok());
         self.report(match in_same_folder {
@@ -127,7 +127,7 @@ impl Preprocessor<'_> {
             && let Some(close) = line.get(at)
         {
             let written = open.span.end as usize..close.span.start as usize;
-            let text = self.stack.last().and_then(|top| top.cursor.text.get(written)).unwrap_or("");
+            let text = self.open_files.last().and_then(|top| top.cursor.text.get(written)).unwrap_or("");
             let name = match is_written {
                 true => text.to_owned(),
                 false => spelling(line.get(1..at).unwrap_or_default()),
@@ -169,7 +169,7 @@ impl Preprocessor<'_> {
 
     fn open_text(&mut self, path: PathBuf, text: Rc<str>, from: Option<Span>) {
         let info = FileInfo {
-            path: Some(self.settings.files.watched(&path)),
+            path: Some(self.settings.files.watch_path(&path)),
             include_span: from,
             ..FileInfo::default()
         };
@@ -191,7 +191,7 @@ impl Preprocessor<'_> {
         if is_guarded || self.files.pragma_once.contains(&identity) || self.is_input_already_read(&identity) {
             return;
         }
-        if let (Some(span), true) = (from, self.stack.len() >= MAX_OPEN_FILES) {
+        if let (Some(span), true) = (from, self.open_files.len() >= MAX_OPEN_FILES) {
             return self.too_deep(span, &path, &identity);
         }
         if !self.count_file(text.len(), from) {
@@ -227,7 +227,7 @@ impl Preprocessor<'_> {
 
     /// Returns whether this is one of several input files, and was already read to its end.
     fn is_input_already_read(&self, identity: &Path) -> bool {
-        let is_open = self.stack.iter().any(|open| open.identity.as_deref() == Some(identity));
+        let is_open = self.open_files.iter().any(|open| open.identity.as_deref() == Some(identity));
         self.files.inputs.len() > 1
             && self.files.inputs.contains(identity)
             && self.files.opened.contains(identity)
@@ -238,9 +238,9 @@ impl Preprocessor<'_> {
     fn too_deep(&mut self, span: Span, path: &Path, identity: &Path) {
         let message = format!("includes are nested more than {MAX_OPEN_FILES} levels deep");
         let mut error = Diagnostic::error("include-depth", span, message);
-        let cycle_start = self.stack.iter().rposition(|open| open.identity.as_deref() == Some(identity));
+        let cycle_start = self.open_files.iter().rposition(|open| open.identity.as_deref() == Some(identity));
         if let Some(at) = cycle_start {
-            let files = self.stack.iter().skip(at);
+            let files = self.open_files.iter().skip(at);
             let names = files.filter_map(|open| Some(self.sources.file(open.cursor.file)?.name.clone()));
             let names: Vec<String> = names.chain([path.display().to_string()]).collect();
             error = error.note(format!("the files include each other: {}", names.join(" -> ")));

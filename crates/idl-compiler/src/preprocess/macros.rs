@@ -140,7 +140,7 @@ impl Preprocessor<'_> {
     }
 }
 
-/// Maximum number of parameters of a macro. It bounds the search for each word of a body. C++ requires 256.
+/// Maximum number of named parameters. It bounds the search for each word of a body. C++ requires 256.
 const MAX_PARAMETERS: usize = 256;
 
 /// Parses parameters after the opening parenthesis. Also returns the tokens after the closing one.
@@ -220,14 +220,14 @@ fn parse_body(line: &[Piece], params: Option<&Params>) -> Result<Vec<Part>, Diag
         } else if let Some(index) = param(&piece) {
             body.push(Part::Param(index, PartToken(piece)));
         } else if piece.is("__VA_OPT__") && variadic {
-            let inside = closing_parenthesis(line, at)
+            let close = closing_parenthesis(line, at)
                 .ok_or_else(|| Diagnostic::error("bad-macro", piece.span, "`__VA_OPT__` needs `(...)`"))?;
-            let tokens = line.get(at + 1..inside).unwrap_or_default();
+            let tokens = line.get(at + 1..close).unwrap_or_default();
             if tokens.iter().any(|token| token.is("__VA_OPT__")) {
                 return Err(Diagnostic::error("bad-macro", piece.span, "`__VA_OPT__` cannot be nested"));
             }
             body.push(Part::VaOpt(parse_body(tokens, params)?, PartToken(piece)));
-            at = inside + 1;
+            at = close + 1;
         } else if piece.is("__VA_ARGS__") && !variadic {
             let message = "`__VA_ARGS__` is allowed only in macros with the parameter `...`";
             return Err(Diagnostic::error("bad-macro", piece.span, message));

@@ -7,7 +7,7 @@ use super::text::{Kind, Piece, Text};
 use crate::source::Span;
 
 /// Punctuation that is scanned as one token although it has several characters. Other such punctuation (`>>`,
-/// and `==` and the like in `#if`) is scanned as single characters, which the parsers that need it combine.
+/// or `==` in `#if`) is scanned as single characters. The parsers that need it combine them.
 const MULTI_CHAR_PUNCTS: &[&str] = &["...", "::", "<<", "##"];
 
 /// Names of zorb's own annotations.

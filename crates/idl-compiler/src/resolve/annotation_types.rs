@@ -53,7 +53,7 @@ impl Resolver<'_> {
         }
         let index = self.symbols.model.annotation_types.len();
         self.annotation_keys.push(key.clone());
-        self.annotation_types.insert(key, DeclaredAnnotation { index, inside });
+        self.annotation_types.insert(key, DeclaredAnnotation { index, inner_scope: inside });
         let docs = preamble.docs.clone();
         self.symbols.model.annotation_types.push(AnnotationType { name: scoped, docs, members, span });
     }
@@ -234,11 +234,11 @@ fn declared_args(
                 let is_inner = match &value.kind {
                     ExprKind::Name(name) => {
                         let first = name.parts.first();
-                        first.is_some_and(|part| symbols.declared(declared.inside, &part.text).is_some())
+                        first.is_some_and(|part| symbols.declared(declared.inner_scope, &part.text).is_some())
                     }
                     _ => false,
                 };
-                let at = if is_inner { declared.inside } else { scope };
+                let at = if is_inner { declared.inner_scope } else { scope };
                 constant::constant_value(symbols, value, ty, at).map(AnnotationValue::Const)
             }
             None => untyped_arg_value(symbols, value, scope),

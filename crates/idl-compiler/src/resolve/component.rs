@@ -41,7 +41,7 @@ impl Resolver<'_> {
         items: Vec<Item>,
         scope: ScopeId,
     ) {
-        let unknown = self.symbols.templates.unknown_names;
+        let unknown = self.symbols.templates.unknown_name_count;
         let base = base.filter(|base| find_construct(&mut self.symbols, base, construct, scope).is_some());
         let mut bases = vec![base.unwrap_or_else(|| components_name("CCMObject", name.span))];
         bases.extend(supports);

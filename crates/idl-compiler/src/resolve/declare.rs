@@ -1,7 +1,7 @@
 //! The rules for declaring names in scopes.
 
 use super::repository_id;
-use super::scope::{Entity, Entry, PARAMETER, Scope, ScopeId, full_name, with_article};
+use super::scope::{Entity, Entry, Scope, ScopeId, TEMPLATE_PARAMETER, full_name, with_article};
 use super::symbols::{Progress, Symbols};
 use crate::ast::Ident;
 use crate::diagnostic::{Diagnostic, Severity};
@@ -148,7 +148,7 @@ impl Symbols<'_> {
     fn clashes_with_entry(&mut self, new: &Entry, earlier: &Entry, is_local: bool) -> bool {
         let Entry { name, what, .. } = new;
         let differs_in_case = *name != earlier.name;
-        if earlier.what == PARAMETER {
+        if earlier.what == TEMPLATE_PARAMETER {
             let message = format!("`{name}` is the name of a parameter of this template module");
             let error = Diagnostic::error("redefinition", new.span, message);
             self.report(error.and(earlier.span, "declared here"));
@@ -172,7 +172,7 @@ impl Symbols<'_> {
         if matches!(earlier.entity, Entity::Template(_)) && new.what.ends_with("module") {
             error = error.note("a template module cannot be opened again");
         }
-        self.report(self.implied.explain(error, [new, earlier]));
+        self.report(self.implied.with_origin_notes(error, [new, earlier]));
         // This was probably meant as the definition, so the forward declaration must not be reported too.
         if let Entity::Def(def) = earlier.entity
             && matches!(self.states[def.index()].progress, Progress::Forward(_))
@@ -226,7 +226,7 @@ impl Symbols<'_> {
         );
         let error = Diagnostic::error("inherited-redefinition", new.span, message);
         let error = error.and(entry.span, format!("{} of `{base}`", with_article(entry.what)));
-        self.report(self.implied.explain(error, [new, &entry]));
+        self.report(self.implied.with_origin_notes(error, [new, &entry]));
         true
     }
 

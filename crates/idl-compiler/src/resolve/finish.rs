@@ -9,16 +9,16 @@ impl Resolver<'_> {
     pub(super) fn finish(&mut self) {
         report_undefined(&mut self.symbols, 0);
         port::report_undefined_port_types(&mut self.symbols);
-        flavour::check_local_types(&mut self.symbols);
+        flavour::check_restricted_uses(&mut self.symbols);
         for index in 0..self.symbols.model.defs.len() {
             let id = DefId(index as u32);
-            self.symbols.context = Some(id);
+            self.symbols.current_def = Some(id);
             annotation::check_definition(&mut self.symbols, id);
             let repository_id = repository_id::repository_id(&self.symbols, id);
             repository_id::check_id_length(&mut self.symbols, id, &repository_id);
             self.symbols.model.defs[index].repository_id = repository_id;
         }
-        self.symbols.context = None;
+        self.symbols.current_def = None;
         import::check_imported_texts(&mut self.symbols);
         repository_id::report_early_prefixes(&mut self.symbols);
         self.mark_recursive();
@@ -67,12 +67,12 @@ pub(super) fn report_undefined(symbols: &mut Symbols<'_>, first: usize) {
             found.push((def.id, diagnostic.help(help)));
         }
     }
-    let context = symbols.context;
+    let outer_def = symbols.current_def;
     for (id, diagnostic) in found {
-        symbols.context = Some(id);
+        symbols.current_def = Some(id);
         symbols.report_unless_incomplete(diagnostic);
     }
-    symbols.context = context;
+    symbols.current_def = outer_def;
     for id in only_declared {
         symbols.states[id.index()].progress = Progress::Complete;
         if let DefKind::Interface(interface) = &mut symbols.model.defs[id.index()].kind {

@@ -1,4 +1,4 @@
-//! `fixed`: its types, and exact decimal expressions.
+//! `fixed`: its types, and expressions with decimal numbers.
 
 use super::constant::FIXED;
 use super::scope::ScopeId;

@@ -64,11 +64,12 @@ pub(super) fn check_base_flavours(
     }
 }
 
-/// Checks where local interfaces, native types and `@stream` are used. Types that contain references to local
-/// interfaces are not allowed in remote operations and in the state of values. Native types are not allowed
-/// inside other types. `@stream` is not allowed in operations of local and abstract interfaces. The check
-/// runs at the end, because a sequence may be declared before its elements are defined.
-pub(super) fn check_local_types(symbols: &mut Symbols<'_>) {
+/// Checks where local interfaces, native types and `@stream` parameters are used. Types that contain
+/// references to local interfaces are not allowed in remote operations and in the state of values. Native
+/// types are not allowed inside other types. `@stream` parameters are not allowed in operations of local and
+/// abstract interfaces. The check runs at the end, because a sequence may be declared before its elements are
+/// defined.
+pub(super) fn check_restricted_uses(symbols: &mut Symbols<'_>) {
     let is_special = |kind: &DefKind| match kind {
         DefKind::Interface(interface) => interface.flavour != Flavour::Plain,
         kind => matches!(kind, DefKind::Native),
@@ -79,7 +80,7 @@ pub(super) fn check_local_types(symbols: &mut Symbols<'_>) {
     let mut local_parts = HashMap::new();
     for index in 0..symbols.model.defs().len() {
         let id = DefId(index as u32);
-        symbols.context = Some(id);
+        symbols.current_def = Some(id);
         check_no_stream_parameters(symbols, id);
         for type_use in remote_types(&symbols.model, id) {
             check_not_local(symbols, id, &type_use, &mut local_parts);
@@ -88,7 +89,7 @@ pub(super) fn check_local_types(symbols: &mut Symbols<'_>) {
             check_not_native(symbols, &type_use);
         }
     }
-    symbols.context = None;
+    symbols.current_def = None;
 }
 
 /// Returns the types of a remote operation or attribute, the state of a value, or the type in a box.

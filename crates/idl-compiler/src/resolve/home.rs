@@ -28,12 +28,12 @@ impl Resolver<'_> {
         });
         let component = TypeSpec { kind: component, span: manages.span };
         let mut bases = vec![match base {
-            Some((_, base)) => absolute_name(&self.symbols.model, base.explicit, span),
+            Some((_, base)) => absolute_name(&self.symbols.model, base.explicit_interface, span),
             None => components_name("CCMHome", span),
         }];
         bases.extend(supports);
-        let explicit = self.open_part(&name, "Explicit", Construct::HomeExplicit, &bases, scope);
-        if let Some(inside) = explicit.1 {
+        let (explicit, inside) = self.open_part(&name, "Explicit", Construct::HomeExplicit, &bases, scope);
+        if let Some(inside) = inside {
             for item in items {
                 let (factory, failure) = match item.kind {
                     ItemKind::Factory(factory) => (factory, "CreateFailure"),
@@ -46,16 +46,17 @@ impl Resolver<'_> {
                 self.operation(item.preamble, home_operation(factory, component.clone(), failure), inside);
             }
         }
-        self.symbols.states[explicit.0.index()].progress = Progress::Complete;
+        self.symbols.states[explicit.index()].progress = Progress::Complete;
         let implicit = self.define_implicit(&name, &component, primary_key.as_ref(), scope);
         let bases = [
-            absolute_name(&self.symbols.model, explicit.0, span),
+            absolute_name(&self.symbols.model, explicit, span),
             absolute_name(&self.symbols.model, implicit, span),
         ];
         let body = Interface { construct: Construct::Home, ..Interface::default() };
         let (id, _) = self.open_interface(&preamble, body, &name, &bases, scope);
         self.symbols.states[id.index()].progress = Progress::Complete;
-        self.symbols.implied.homes.insert(id, Home { explicit: explicit.0, managed });
+        let home = Home { explicit_interface: explicit, managed_component: managed };
+        self.symbols.implied.homes.insert(id, home);
     }
 
     /// Opens the interface `HExplicit` or `HImplicit` of the home `H`.
@@ -131,7 +132,7 @@ fn check_managed(
     manages: &Name,
 ) {
     let Some((base_name, base)) = base else { return };
-    let (Some(of_base), Some(managed)) = (base.managed, managed) else { return };
+    let (Some(of_base), Some(managed)) = (base.managed_component, managed) else { return };
     if of_base == managed || symbols.model.all_bases(managed).contains(&of_base) {
         return;
     }

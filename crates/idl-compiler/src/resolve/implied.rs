@@ -26,8 +26,8 @@ pub(super) struct Implied {
 
 #[derive(Clone, Copy)]
 pub(super) struct Home {
-    pub(super) explicit: DefId,
-    pub(super) managed: Option<DefId>,
+    pub(super) explicit_interface: DefId,
+    pub(super) managed_component: Option<DefId>,
 }
 
 /// A state of [`Implied`] to which [`Implied::roll_back`] returns.
@@ -69,8 +69,8 @@ impl Implied {
         self.origins.insert((name.span, name.text.clone()), why);
     }
 
-    /// Adds notes about the constructs that imply these names, if they do not occur in the text.
-    pub(super) fn explain(&self, mut message: Diagnostic, names: [&Entry; 2]) -> Diagnostic {
+    /// Adds a note for each of these names that does not occur in the text: the construct that declares it.
+    pub(super) fn with_origin_notes(&self, mut message: Diagnostic, names: [&Entry; 2]) -> Diagnostic {
         for entry in names {
             if let Some(why) = self.origins.get(&(entry.span, entry.name.clone()))
                 && !message.notes.contains(why)

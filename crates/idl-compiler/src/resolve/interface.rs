@@ -39,7 +39,7 @@ impl Resolver<'_> {
         scope: ScopeId,
     ) -> (DefId, Option<ScopeId>) {
         // Bases are looked up in the enclosing scope, before the interface's own name counts as defined.
-        let unknown = self.symbols.templates.unknown_names;
+        let unknown = self.symbols.templates.unknown_name_count;
         let bases = resolve_bases(&mut self.symbols, base_names, name, "base", scope);
         flavour::check_base_flavours(&mut self.symbols, body.flavour, name, base_names, &bases);
         let (id, _) = self.begin(preamble, name, DefKind::Interface(body), scope);
@@ -58,9 +58,8 @@ impl Resolver<'_> {
             _ => self.simple_type(&operation.result, scope).map(Some),
         };
         let context = operation.context.iter().map(|pattern| pattern.text.clone()).collect();
-        let (params, exceptions) = (Vec::new(), Vec::new());
-        let body =
-            Operation { oneway: false, result: None, params, raises: exceptions, raises_any: false, context };
+        let (params, raises, raises_unlisted) = (Vec::new(), Vec::new(), false);
+        let body = Operation { oneway: false, result: None, params, raises, raises_unlisted, context };
         let id = self.new_def(&preamble, &operation.name, DefKind::Operation(body), scope);
         self.symbols.declare_local_def(id, scope, &operation.name, "operation");
         // IDL 4 has the annotation `@oneway` in addition to the keyword.
@@ -74,11 +73,11 @@ impl Resolver<'_> {
         let params: Vec<_> =
             operation.params.into_iter().filter_map(|param| self.param(param, inside)).collect();
         annotation::check_streams(&mut self.symbols, &params);
-        let raises_any = raises_native(&self.symbols, operation.raises.as_ref(), inside);
+        let raises_unlisted = raises_native(&self.symbols, operation.raises.as_ref(), inside);
         let raises = resolve_raises(&mut self.symbols, operation.raises.as_ref(), inside);
         if let DefKind::Operation(body) = &mut self.symbols.model.defs[id.index()].kind {
             (body.result, body.params, body.raises) = (result.flatten(), params, raises);
-            (body.oneway, body.raises_any) = (oneway, raises_any);
+            (body.oneway, body.raises_unlisted) = (oneway, raises_unlisted);
         }
     }
 
@@ -200,7 +199,7 @@ pub(super) fn check_inherited(symbols: &mut Symbols<'_>, id: DefId, name: &Ident
             let error = Diagnostic::error("inheritance-clash", name.span, message);
             let error = error.and(earlier.span, format!("one from `{}`", symbols.model.scoped_name(*first)));
             let error = error.and(entry.span, format!("one from `{}`", symbols.model.scoped_name(owner)));
-            errors.push(symbols.implied.explain(error, [earlier, entry]));
+            errors.push(symbols.implied.with_origin_notes(error, [earlier, entry]));
             continue;
         }
         seen.insert(lower, (owner, entry.clone()));

@@ -78,10 +78,14 @@ use AnnotatedKind::{
     Attribute, Bitmask, Bitset, Case, Discriminator, Enum, Enumerator, Exception, Factory, Field, Flag,
     Interface, Member, Module, Operation, Param, State, Struct, Typedef, Union, Value, ValueBox,
 };
+use ArgumentKind::{Boolean, Signed, Text, Typed, Unsigned, Word, Words};
 
-const TYPED: &[Parameter] = &[("value", ArgumentKind::Typed, true)];
-const INTEGER: &[Parameter] = &[("value", ArgumentKind::Unsigned, true)];
-const OPTIONAL_BOOLEAN: &[Parameter] = &[("value", ArgumentKind::Boolean, false)];
+const REQUIRED: bool = true;
+const OPTIONAL: bool = false;
+
+const TYPED: &[Parameter] = &[("value", Typed, REQUIRED)];
+const UNSIGNED: &[Parameter] = &[("value", Unsigned, REQUIRED)];
+const OPTIONAL_BOOLEAN: &[Parameter] = &[("value", Boolean, OPTIONAL)];
 
 const EVERYWHERE: &[AnnotatedKind] = &[];
 const MEMBERS: &[AnnotatedKind] = &[Member, Case, State];
@@ -110,16 +114,12 @@ const fn recorded(
 
 /// All known annotations: first the standard's in its order, then further ones of DDS, then zorb's own.
 pub(super) const KNOWN: &[KnownAnnotation] = &[
-    recorded("id", INTEGER, EVERYWHERE),
-    recorded("autoid", &[("value", ArgumentKind::Word(&["SEQUENTIAL", "HASH"]), false)], SCOPES),
+    recorded("id", UNSIGNED, EVERYWHERE),
+    recorded("autoid", &[("value", Word(&["SEQUENTIAL", "HASH"]), OPTIONAL)], SCOPES),
     used("optional", OPTIONAL_BOOLEAN, &[Member]),
-    used("position", INTEGER, &[Flag]),
-    used("value", &[("value", ArgumentKind::Signed, true)], &[Enumerator]),
-    recorded(
-        "extensibility",
-        &[("value", ArgumentKind::Word(&["FINAL", "APPENDABLE", "MUTABLE"]), true)],
-        CONSTRUCTED,
-    ),
+    used("position", UNSIGNED, &[Flag]),
+    used("value", &[("value", Signed, REQUIRED)], &[Enumerator]),
+    recorded("extensibility", &[("value", Word(&["FINAL", "APPENDABLE", "MUTABLE"]), REQUIRED)], CONSTRUCTED),
     recorded("final", &[], CONSTRUCTED),
     recorded("appendable", &[], CONSTRUCTED),
     recorded("mutable", &[], CONSTRUCTED),
@@ -127,20 +127,20 @@ pub(super) const KNOWN: &[KnownAnnotation] = &[
     recorded("must_understand", OPTIONAL_BOOLEAN, &[Member, Case, State, Discriminator]),
     used("default_literal", &[], &[Enumerator]),
     used("default", TYPED, &[Member, State]),
-    used("range", &[("min", ArgumentKind::Typed, true), ("max", ArgumentKind::Typed, true)], NUMBERS),
+    used("range", &[("min", Typed, REQUIRED), ("max", Typed, REQUIRED)], NUMBERS),
     used("min", TYPED, NUMBERS),
     used("max", TYPED, NUMBERS),
-    recorded("unit", &[("value", ArgumentKind::Text, true)], EVERYWHERE),
-    used("bit_bound", INTEGER, &[Bitmask, Enum]),
+    recorded("unit", &[("value", Text, REQUIRED)], EVERYWHERE),
+    used("bit_bound", UNSIGNED, &[Bitmask, Enum]),
     recorded("external", OPTIONAL_BOOLEAN, MEMBERS),
     recorded("nested", OPTIONAL_BOOLEAN, TYPES),
     recorded(
         "verbatim",
         &[
-            ("language", ArgumentKind::Text, false),
+            ("language", Text, OPTIONAL),
             (
                 "placement",
-                ArgumentKind::Word(&[
+                Word(&[
                     "BEGIN_FILE",
                     "BEFORE_DECLARATION",
                     "BEGIN_DECLARATION",
@@ -148,40 +148,32 @@ pub(super) const KNOWN: &[KnownAnnotation] = &[
                     "AFTER_DECLARATION",
                     "END_FILE",
                 ]),
-                false,
+                OPTIONAL,
             ),
-            ("text", ArgumentKind::Text, true),
+            ("text", Text, REQUIRED),
         ],
         EVERYWHERE,
     ),
-    recorded("service", &[("platform", ArgumentKind::Text, false)], &[Interface, Operation, Attribute]),
+    recorded("service", &[("platform", Text, OPTIONAL)], &[Interface, Operation, Attribute]),
     used("oneway", OPTIONAL_BOOLEAN, &[Operation]),
     recorded("ami", OPTIONAL_BOOLEAN, &[Interface, Operation, Attribute]),
-    recorded(
-        "hashid",
-        &[("value", ArgumentKind::Text, false)],
-        &[Member, Case, State, Param, Operation, Attribute],
-    ),
+    recorded("hashid", &[("value", Text, OPTIONAL)], &[Member, Case, State, Param, Operation, Attribute]),
     recorded("default_nested", OPTIONAL_BOOLEAN, &[Module]),
     recorded("ignore_literal_names", OPTIONAL_BOOLEAN, &[Enum]),
     recorded(
         "try_construct",
-        &[("value", ArgumentKind::Word(&["DISCARD", "USE_DEFAULT", "TRIM"]), false)],
+        &[("value", Word(&["DISCARD", "USE_DEFAULT", "TRIM"]), OPTIONAL)],
         &[Member, Case, State, Typedef],
     ),
     recorded("non_serialized", OPTIONAL_BOOLEAN, MEMBERS),
-    recorded(
-        "data_representation",
-        &[("allowed_kinds", ArgumentKind::Words(&["XCDR1", "XML", "XCDR2"]), true)],
-        TYPES,
-    ),
-    recorded("topic", &[("name", ArgumentKind::Text, false), ("platform", ArgumentKind::Text, false)], TYPES),
-    used("rust_name", &[("value", ArgumentKind::Text, true)], EVERYWHERE),
+    recorded("data_representation", &[("allowed_kinds", Words(&["XCDR1", "XML", "XCDR2"]), REQUIRED)], TYPES),
+    recorded("topic", &[("name", Text, OPTIONAL), ("platform", Text, OPTIONAL)], TYPES),
+    used("rust_name", &[("value", Text, REQUIRED)], EVERYWHERE),
     used("non_nil", &[], &[Member, Case, State, Param, Operation, Attribute, Typedef]),
     used("stream", &[], &[Param, Operation]),
     used("zero_copy", &[], &[Struct]),
     used("interpretive", &[], &[Struct, Exception, Union, Enum, Interface]),
-    used("adaptive", &[("uses", ArgumentKind::Unsigned, true)], &[Struct, Exception, Union, Enum]),
+    used("adaptive", &[("uses", Unsigned, REQUIRED)], &[Struct, Exception, Union, Enum]),
 ];
 
 impl AnnotatedKind {

@@ -12,19 +12,19 @@ use crate::work;
 #[derive(Debug, Default)]
 pub(super) struct Lineage {
     /// All direct and indirect bases of the scope's definition, in search order.
-    pub(super) owners: Vec<DefId>,
-    /// If there are many bases: the owners that declare a name, by its lower-case spelling.
+    pub(super) bases: Vec<DefId>,
+    /// If there are many bases: the bases that declare a name, by its lower-case spelling.
     index: Option<HashMap<String, Vec<DefId>>>,
 }
 
 const MAX_UNINDEXED_BASES: usize = 8;
 
 impl Lineage {
-    /// Returns the owners that may declare a name, given in lower case.
-    pub(super) fn declaring(&self, lower: &str) -> &[DefId] {
+    /// Returns the bases that may declare a name, given in lower case.
+    pub(super) fn bases_declaring(&self, lower: &str) -> &[DefId] {
         match &self.index {
             Some(index) => index.get(lower).map_or(&[], Vec::as_slice),
-            None => &self.owners,
+            None => &self.bases,
         }
     }
 }
@@ -42,24 +42,24 @@ impl Symbols<'_> {
             return Rc::clone(lineage);
         }
         let bit_base = |id: DefId| self.model.bitset(id).and_then(|body| body.base);
-        let mut owners = self.model.all_bases(owner);
-        owners.extend(self.model.struct_bases(owner));
-        owners.extend(std::iter::successors(bit_base(owner), |base| bit_base(*base)));
-        let index = (owners.len() > MAX_UNINDEXED_BASES).then(|| self.build_index(&owners));
-        let lineage = Rc::new(Lineage { owners, index });
+        let mut bases = self.model.all_bases(owner);
+        bases.extend(self.model.struct_bases(owner));
+        bases.extend(std::iter::successors(bit_base(owner), |base| bit_base(*base)));
+        let index = (bases.len() > MAX_UNINDEXED_BASES).then(|| self.build_index(&bases));
+        let lineage = Rc::new(Lineage { bases, index });
         self.lineages.borrow_mut().insert(scope, Rc::clone(&lineage));
         lineage
     }
 
-    fn build_index(&self, owners: &[DefId]) -> HashMap<String, Vec<DefId>> {
+    fn build_index(&self, bases: &[DefId]) -> HashMap<String, Vec<DefId>> {
         let mut index: HashMap<String, Vec<DefId>> = HashMap::new();
-        for owner in owners {
-            let Some(scope) = self.states[owner.index()].scope else { continue };
+        for base in bases {
+            let Some(scope) = self.states[base.index()].scope else { continue };
             for name in self.scope(scope).declared_names() {
                 work::count_step();
-                let owners = index.entry(name.clone()).or_default();
-                if owners.last() != Some(owner) {
-                    owners.push(*owner);
+                let declaring = index.entry(name.clone()).or_default();
+                if declaring.last() != Some(base) {
+                    declaring.push(*base);
                 }
             }
         }
@@ -76,7 +76,7 @@ impl Symbols<'_> {
         if !has_bases(&self.model, owner) {
             return None;
         }
-        self.lineage(scope, owner).declaring(lower).iter().find_map(|base| {
+        self.lineage(scope, owner).bases_declaring(lower).iter().find_map(|base| {
             work::count_step();
             let entry = self.scope(self.states[base.index()].scope?).local(lower)?;
             (entry.what != FACTORY).then(|| (*base, entry.clone()))

@@ -2,7 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::scope::{Entity, Entry, FACTORY, PARAMETER, ScopeId, USED_PARAMETER, with_article};
+use super::scope::{
+    Entity, Entry, FACTORY, ScopeId, TEMPLATE_PARAMETER, USED_TEMPLATE_PARAMETER, with_article,
+};
 use super::symbols::Symbols;
 use super::{lineage, scope};
 use crate::ast::{Ident, Item, ItemKind, Name, TypeKind};
@@ -12,6 +14,9 @@ use crate::source::Span;
 use crate::suggest::closest;
 use crate::token::KEYWORDS;
 use crate::work;
+
+const DECLARED_ONLY: bool = false;
+const INCLUDE_USED: bool = true;
 
 enum Answer {
     Found(Entry),
@@ -33,14 +38,14 @@ impl Symbols<'_> {
     pub(super) fn lookup(&mut self, name: &Name, scope: ScopeId) -> Option<Entity> {
         let (first, rest) = name.parts.split_first()?;
         let mut found = if name.absolute {
-            let answer = self.search(ScopeId::FILE, &first.text, false);
+            let answer = self.search(ScopeId::FILE, &first.text, DECLARED_ONLY);
             self.entry_or_report(answer, name, 0, ScopeId::FILE)?
         } else {
             let found = self.lookup_first(name, first, scope)?;
             if !found.entity.is_predeclared() {
                 let mut used = Entry { name: first.text.clone(), span: first.span, ..found.clone() };
-                if used.what == PARAMETER {
-                    used.what = USED_PARAMETER;
+                if used.what == TEMPLATE_PARAMETER {
+                    used.what = USED_TEMPLATE_PARAMETER;
                 }
                 self.scope_mut(scope).introduce(used);
             }
@@ -48,7 +53,7 @@ impl Symbols<'_> {
         };
         for index in 1..=rest.len() {
             if found.entity == Entity::Bad {
-                self.templates.unknown_names += 1;
+                self.templates.unknown_name_count += 1;
                 return None;
             }
             let part = name.parts.get(index)?;
@@ -70,11 +75,11 @@ impl Symbols<'_> {
                 });
                 return None;
             };
-            let answer = self.search(inside, &part.text, false);
+            let answer = self.search(inside, &part.text, DECLARED_ONLY);
             found = self.entry_or_report(answer, name, index, inside)?;
         }
         if found.entity == Entity::Bad {
-            self.templates.unknown_names += 1;
+            self.templates.unknown_name_count += 1;
             return None;
         }
         Some(found.entity)
@@ -96,7 +101,7 @@ impl Symbols<'_> {
             let Some(inside) = self.scope_of(found) else {
                 return (found != Entity::Corba).then_some(Entity::Bad);
             };
-            found = match self.search(inside, &part.text, false) {
+            found = match self.search(inside, &part.text, DECLARED_ONLY) {
                 Answer::Missing => return None,
                 Answer::Found(entry) => entry.entity,
                 Answer::OtherCase(_) | Answer::Ambiguous(_) => return Some(Entity::Bad),
@@ -109,7 +114,7 @@ impl Symbols<'_> {
     fn lookup_first(&mut self, name: &Name, first: &Ident, scope: ScopeId) -> Option<Entry> {
         let mut at = Some(scope);
         while let Some(id) = at {
-            match self.search(id, &first.text, true) {
+            match self.search(id, &first.text, INCLUDE_USED) {
                 Answer::Missing => at = self.scope(id).parent,
                 answer => return self.entry_or_report(answer, name, 0, id),
             }
@@ -145,7 +150,7 @@ impl Symbols<'_> {
             return Answer::Missing;
         };
         let lineage = self.lineage(scope, owner);
-        if lineage.declaring(&lower).is_empty() {
+        if lineage.bases_declaring(&lower).is_empty() {
             return Answer::Missing;
         }
         let (mut seen, mut inherited) = (HashSet::new(), Vec::new());
@@ -258,8 +263,9 @@ impl Symbols<'_> {
         }
     }
 
-    /// Handles an undeclared name if an included file is missing. A name that resembles a declared name is
-    /// reported. Any other name is listed in the message about the missing file.
+    /// Handles an undeclared name if an included file is missing. A name is reported if it resembles a
+    /// declared name, or is declared later or in another scope. Any other name is listed in the message about
+    /// the missing file.
     fn report_missing_or_misspelt(&mut self, name: &Name, index: usize, scope: ScopeId) {
         let error = self.not_found(name, index, scope);
         if error.helps.iter().any(|help| !help.starts_with(MISSING_INCLUDE)) {
@@ -286,7 +292,7 @@ impl Symbols<'_> {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        self.out.note("include", format!("names that it may declare: {}{more}", names.join(", ")));
+        self.diagnostics.note("include", format!("names that it may declare: {}{more}", names.join(", ")));
     }
 
     fn not_found(&self, name: &Name, index: usize, scope: ScopeId) -> Diagnostic {
@@ -301,7 +307,7 @@ impl Symbols<'_> {
             None => format!("`{text}` is not declared"),
         };
         let error = Diagnostic::error("not-found", part.span, message);
-        if self.out.is_full() {
+        if self.diagnostics.is_full() {
             return error;
         }
         let own_components = |owner: DefId| {

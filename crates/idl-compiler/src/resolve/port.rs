@@ -149,7 +149,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// Declares `struct rConnection { I objref; Components::Cookie ck; };` and
+    /// Declares the types of a port `uses multiple I r`:
+    /// `struct rConnection { I objref; Components::Cookie ck; };` and
     /// `typedef sequence<rConnection> rConnections;`.
     fn declare_connections(
         &mut self,

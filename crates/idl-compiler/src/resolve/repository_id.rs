@@ -250,7 +250,12 @@ fn apply_prefix(symbols: &mut Symbols<'_>, root: DefId, prefix: &Rc<str>) {
 }
 
 /// Handles a module that is opened again: new declarations get the new prefix, but the module keeps its id.
-pub(super) fn reenter_prefix(symbols: &mut Symbols<'_>, def: DefId, name: &Ident, scope: ScopeId) {
+pub(super) fn update_prefix_of_reopened_module(
+    symbols: &mut Symbols<'_>,
+    def: DefId,
+    name: &Ident,
+    scope: ScopeId,
+) {
     let prefix = prefix(symbols, scope, name.span);
     let state = &symbols.states[def.index()];
     let Some(inside) = state.scope else { return };

@@ -137,10 +137,10 @@ pub(super) fn full_name(model: &Model, entity: Entity) -> Option<String> {
 }
 
 /// The description of a parameter of a template module, in the scope of the parameters.
-pub(super) const PARAMETER: &str = "parameter of a template module";
+pub(super) const TEMPLATE_PARAMETER: &str = "parameter of a template module";
 
 /// The description of a parameter of a template module, in a scope that uses it and does not declare it.
-pub(super) const USED_PARAMETER: &str = "template parameter";
+pub(super) const USED_TEMPLATE_PARAMETER: &str = "template parameter";
 
 /// The description of factories, which unlike other members are not inherited.
 pub(super) const FACTORY: &str = "factory";

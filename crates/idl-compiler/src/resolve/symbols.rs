@@ -41,7 +41,7 @@ pub(super) struct DeclaredAnnotation {
     /// Index in [`Model::annotation_types`](crate::model::Model::annotation_types).
     pub(super) index: usize,
     /// The scope in which names in arguments are looked up first.
-    pub(super) inside: ScopeId,
+    pub(super) inner_scope: ScopeId,
 }
 
 /// The model under construction, with the names that its scopes declare.
@@ -61,9 +61,9 @@ pub(super) struct Symbols<'o> {
     pub(super) lineages: RefCell<HashMap<ScopeId, Rc<Lineage>>>,
     pub(super) implied: Implied,
     pub(super) templates: Templates,
-    /// The instance of a template module that is being resolved or, after that, the definition being checked.
-    pub(super) context: Option<DefId>,
-    pub(super) out: &'o mut Collector,
+    /// The instance of a template module that is being resolved. At the end, the definition being checked.
+    pub(super) current_def: Option<DefId>,
+    pub(super) diagnostics: &'o mut Collector,
 }
 
 /// The resolver's data of a definition, in addition to the model.
@@ -131,7 +131,7 @@ pub(super) struct Templates {
     /// Nesting depth of template modules that are being checked.
     pub(super) checking_depth: usize,
     /// Number of names whose meaning was unknown so far.
-    pub(super) unknown_names: usize,
+    pub(super) unknown_name_count: usize,
     /// The index of the first definition of the body that is being checked.
     pub(super) checked_from: usize,
     /// The template module of each instance.
@@ -170,7 +170,7 @@ impl<'o> Symbols<'o> {
         model: Model,
         conditions: Conditions,
         first_declarations: HashMap<String, Span>,
-        out: &'o mut Collector,
+        diagnostics: &'o mut Collector,
     ) -> Self {
         Symbols {
             model,
@@ -183,8 +183,8 @@ impl<'o> Symbols<'o> {
             lineages: RefCell::default(),
             implied: Implied::default(),
             templates: Templates::default(),
-            context: None,
-            out,
+            current_def: None,
+            diagnostics,
         }
     }
 }
@@ -192,7 +192,7 @@ impl<'o> Symbols<'o> {
 impl Symbols<'_> {
     pub(super) fn report(&mut self, diagnostic: Diagnostic) {
         if let Some(diagnostic) = self.with_instances(diagnostic) {
-            self.out.push(diagnostic);
+            self.diagnostics.push(diagnostic);
         }
     }
 

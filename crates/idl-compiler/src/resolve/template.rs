@@ -9,7 +9,7 @@
 use std::rc::Rc;
 
 use super::known::AnnotatedKind;
-use super::scope::{Entity, Entry, PARAMETER, ScopeId, USED_PARAMETER, with_article};
+use super::scope::{Entity, Entry, ScopeId, TEMPLATE_PARAMETER, USED_TEMPLATE_PARAMETER, with_article};
 use super::symbols::{CheckState, EarlyPrefixes, KnownTemplate, Progress, Resolver, Symbols};
 use super::{constant, finish, fixed, repository_id, typed_annotation, types};
 use crate::ast::{
@@ -49,7 +49,7 @@ impl Resolver<'_> {
         let known = KnownTemplate { template, preamble, scope, state: CheckState::Unchecked };
         self.symbols.templates.all.push(known);
         // A template module in the body of another one was checked together with it.
-        let invalid = self.symbols.context.is_none() && self.body_has_errors(index);
+        let invalid = self.symbols.current_def.is_none() && self.body_has_errors(index);
         if let Some(known) = self.symbols.templates.all.get_mut(index) {
             known.state = if invalid { CheckState::Invalid } else { CheckState::Valid };
         }
@@ -61,7 +61,7 @@ impl Resolver<'_> {
             return true;
         };
         let (template, scope) = (Rc::clone(template), *scope);
-        let errors = self.symbols.out.errors();
+        let errors = self.symbols.diagnostics.error_count();
         let checkpoint = checkpoint(&mut self.symbols);
         self.symbols.templates.checking_depth += 1;
         work::count_tokens(template.token_count);
@@ -92,7 +92,7 @@ impl Resolver<'_> {
         finish::report_undefined(&mut self.symbols, id.index());
         self.symbols.templates.checking_depth -= 1;
         self.roll_back(checkpoint, scope);
-        self.symbols.out.errors() != errors
+        self.symbols.diagnostics.error_count() != errors
     }
 
     fn roll_back(&mut self, checkpoint: Checkpoint, scope: ScopeId) {
@@ -123,7 +123,7 @@ impl Resolver<'_> {
 
     pub(super) fn instance(&mut self, mut preamble: Preamble, instance: Instance, scope: ScopeId) {
         let name = &instance.name;
-        let Some((index, bound)) = self.arguments(&instance, scope) else {
+        let Some((index, entries)) = self.arguments(&instance, scope) else {
             drop(self.annotations(&preamble, scope, AnnotatedKind::Module));
             self.symbols.declare(scope, name, Entity::Bad, "module");
             return;
@@ -149,10 +149,10 @@ impl Resolver<'_> {
         inside.opened_in = Some(template.name.span.file);
         inside.prefixes.insert(template.name.span.file, prefix);
         repository_id::apply_early_prefixes(&mut self.symbols, id);
-        bound.into_iter().for_each(|entry| self.symbols.scope_mut(inner).introduce(entry));
-        let context = self.symbols.context.replace(id);
+        entries.into_iter().for_each(|entry| self.symbols.scope_mut(inner).introduce(entry));
+        let outer_def = self.symbols.current_def.replace(id);
         self.items(template.items.clone(), inner);
-        self.symbols.context = context;
+        self.symbols.current_def = outer_def;
         self.symbols.scope_mut(inner).remove_used_names();
         self.symbols.states[id.index()].progress = Progress::Complete;
     }
@@ -176,20 +176,21 @@ impl Resolver<'_> {
             return self.symbols.reject(error.and(template.name.span, "its parameters are declared here"));
         }
         let formals = self.symbols.open_inner_scope(None, declared_in);
-        let mut bound = Vec::new();
-        let mut all_bound = true;
+        let mut entries = Vec::new();
+        let mut all_valid = true;
         for (formal, actual) in template.params.iter().zip(&instance.args) {
             let entity = match instance.is_alias && !is_parameter(&mut self.symbols, actual, scope) {
                 true => None,
                 false => self.bind(formal, actual, formals, scope),
             };
-            all_bound &= entity.is_some();
+            all_valid &= entity.is_some();
             let entry = parameter_entry(formal, entity.unwrap_or(Entity::Bad));
             self.symbols.scope_mut(formals).introduce(entry.clone());
-            bound.push(entry);
+            entries.push(entry);
         }
-        let usable = all_bound && self.symbols.templates.checking_depth == 0 && state == CheckState::Valid;
-        (usable && is_within_limits(&mut self.symbols, &template, instance, scope)).then_some((index, bound))
+        let usable = all_valid && self.symbols.templates.checking_depth == 0 && state == CheckState::Valid;
+        (usable && is_within_limits(&mut self.symbols, &template, instance, scope))
+            .then_some((index, entries))
     }
 
     /// Returns the entity that an argument gives to a parameter. Names in the type of the parameter are
@@ -202,7 +203,7 @@ impl Resolver<'_> {
         scope: ScopeId,
     ) -> Option<Entity> {
         let (ty, entity, span) = match (&formal.kind, actual) {
-            (TemplateParamKind::Const(ty), TemplateArg::Value(value)) => {
+            (TemplateParamKind::Const(ty), TemplateArg::Expr(value)) => {
                 let (ty, value) = match ty.kind {
                     TypeKind::Fixed(None) => fixed::unbounded_fixed(&mut self.symbols, value, scope)?,
                     _ => {
@@ -216,7 +217,7 @@ impl Resolver<'_> {
                 self.symbols.templates.values.push((ty, value));
                 return Some(Entity::TemplateValue(self.symbols.templates.values.len() - 1));
             }
-            (_, TemplateArg::Value(Expr { kind: ExprKind::Name(name), span })) => {
+            (_, TemplateArg::Expr(Expr { kind: ExprKind::Name(name), span })) => {
                 let entity = self.symbols.lookup(name, scope)?;
                 if let (TemplateParamKind::Exception, Entity::Def(def)) = (&formal.kind, entity)
                     && matches!(self.symbols.model.def(def).kind, DefKind::Exception(_))
@@ -238,7 +239,7 @@ impl Resolver<'_> {
                 let id = self.simple_type(ty, scope)?;
                 (id, Entity::TemplateType(id), ty.span)
             }
-            (_, TemplateArg::Value(value)) => {
+            (_, TemplateArg::Expr(value)) => {
                 return report_unfit(&mut self.symbols, formal, value.span, "a value");
             }
         };
@@ -345,11 +346,11 @@ fn is_within_limits(
 /// Returns whether an argument of an alias names a parameter of the enclosing template module. Any other name
 /// is reported.
 fn is_parameter(symbols: &mut Symbols<'_>, actual: &TemplateArg, scope: ScopeId) -> bool {
-    let TemplateArg::Value(Expr { kind: ExprKind::Name(name), span }) = actual else { return false };
+    let TemplateArg::Expr(Expr { kind: ExprKind::Name(name), span }) = actual else { return false };
     let (text, mut at) = (name.text(), Some(scope));
     while let Some(id) = at {
         match symbols.scope(id).name(&text.to_ascii_lowercase()) {
-            Some(entry) if matches!(entry.what, PARAMETER | USED_PARAMETER) => return true,
+            Some(entry) if matches!(entry.what, TEMPLATE_PARAMETER | USED_TEMPLATE_PARAMETER) => return true,
             Some(_) => break,
             None => at = symbols.scope(id).parent,
         }
@@ -400,7 +401,7 @@ impl Symbols<'_> {
         if let CheckState::Checking(id) = self.templates.all.get(index)?.state {
             return Some(id);
         }
-        let mut enclosing = std::iter::successors(self.context, |id| self.model.def(*id).parent);
+        let mut enclosing = std::iter::successors(self.current_def, |id| self.model.def(*id).parent);
         enclosing.find(|id| self.templates.instances.get(id) == Some(&index))
     }
 
@@ -409,7 +410,7 @@ impl Symbols<'_> {
         if self.templates.all.is_empty() {
             return Some(message);
         }
-        let enclosing = std::iter::successors(self.context, |id| self.model.def(*id).parent);
+        let enclosing = std::iter::successors(self.current_def, |id| self.model.def(*id).parent);
         let instances = enclosing.filter_map(|id| match &self.model.def(id).kind {
             DefKind::Module(Module { template: Some(of), .. }) => Some((self.model.def(id), of)),
             _ => None,
@@ -433,8 +434,8 @@ impl Symbols<'_> {
         let may_inherit_unknown = |base: DefId| {
             self.states[base.index()].scope.is_some_and(|scope| self.scope(scope).may_inherit_unknown)
         };
-        let unknown =
-            self.templates.unknown_names != before || self.model.direct_bases(id).any(may_inherit_unknown);
+        let unknown = self.templates.unknown_name_count != before
+            || self.model.direct_bases(id).any(may_inherit_unknown);
         if let Some(scope) = self.states[id.index()].scope {
             self.scope_mut(scope).may_inherit_unknown |= unknown;
         }
@@ -446,7 +447,7 @@ const MAX_SHOWN_INSTANCES: usize = 3;
 
 fn parameter_entry(formal: &TemplateParam, entity: Entity) -> Entry {
     let name = formal.name.text.clone();
-    Entry { name, span: formal.name.span, entity, what: PARAMETER, used: true }
+    Entry { name, span: formal.name.span, entity, what: TEMPLATE_PARAMETER, used: true }
 }
 
 fn with_count(count: usize, what: &str) -> String {

@@ -71,7 +71,7 @@ fn evaluate_arguments(
             let error = Diagnostic::error("bad-annotation", annotation.span, message);
             let error = match is_bound {
                 false => error.note("only numbers, characters, booleans, strings and enums have defaults"),
-                true => error.note("only integers, `float`, `double` and `fixed` can have bounds"),
+                true => error.note("only integers, `octet`, `float`, `double` and `fixed` can have bounds"),
             };
             let element = match symbols.model.stripped(ty) {
                 Type::Sequence { element, .. } | Type::Array { element, .. } if is_bound => Some(*element),

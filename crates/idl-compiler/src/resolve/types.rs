@@ -103,7 +103,7 @@ impl Resolver<'_> {
             }
         };
         self.symbols.reject(error.help(format!(
-            "until the end of its definition it can only be the element of a sequence: `sequence<{name}>`"
+            "until the end of its definition it can only be the element of a sequence or map: `sequence<{name}>`"
         )))
     }
 
@@ -143,8 +143,9 @@ fn check_key(symbols: &mut Symbols<'_>, key: TypeId, span: Span) -> Option<()> {
     }
     let message = format!("the keys of a map cannot be of type `{}`", symbols.model.describe(key));
     let error = Diagnostic::error("bad-key", span, message);
-    symbols
-        .reject(error.note("a key must be an integer, character, boolean, `fixed`, string, enum or bitmask"))
+    symbols.reject(
+        error.note("a key must be an integer, `octet`, character, boolean, `fixed`, string, enum or bitmask"),
+    )
 }
 
 fn named_type(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> Option<Type> {

@@ -14,7 +14,7 @@ impl Resolver<'_> {
     pub(super) fn value(&mut self, preamble: Preamble, value: ast::Value, scope: ScopeId) {
         let ast::Value { modifier, is_event, name, .. } = &value;
         // Bases are looked up in the enclosing scope, before the value type's own name counts as defined.
-        let unknown = self.symbols.templates.unknown_names;
+        let unknown = self.symbols.templates.unknown_name_count;
         let mut bases = value_bases(&mut self.symbols, &value, scope);
         let supports = interface::resolve_bases(&mut self.symbols, &value.supports, name, "supported", scope);
         let is_abstract = *modifier == ValueModifier::Abstract;
@@ -79,7 +79,7 @@ impl Resolver<'_> {
             let declared =
                 self.symbols.declare_local(scope, &declarator.name, Entity::Member, "state member");
             if declared {
-                check_stateless(&mut self.symbols, scope, &declarator.name, "state");
+                reject_in_abstract_value(&mut self.symbols, scope, &declarator.name, "state");
             }
             let Some(ty) = ty.filter(|_| declared) else { continue };
             let mut annotations = self.annotations(preamble, scope, AnnotatedKind::State);
@@ -96,7 +96,7 @@ impl Resolver<'_> {
         let FactoryItem { name, params, raises } = factory;
         let declared = self.symbols.declare_local(scope, &name, Entity::Member, FACTORY);
         if declared {
-            check_stateless(&mut self.symbols, scope, &name, "a factory");
+            reject_in_abstract_value(&mut self.symbols, scope, &name, "a factory");
         }
         let inside = self.symbols.open_inner_scope(None, scope);
         let params: Vec<_> = params.into_iter().filter_map(|param| self.param(param, inside)).collect();
@@ -336,8 +336,8 @@ fn check_supports(symbols: &mut Symbols<'_>, value: &ast::Value, bases: &[DefId]
     symbols.report(error.help("support an interface that derives from all that the bases support"));
 }
 
-/// Checks that an abstract value type has neither state nor factories.
-fn check_stateless(symbols: &mut Symbols<'_>, scope: ScopeId, name: &Ident, what: &str) {
+/// Reports a member if its value type is abstract. Such a type has neither state nor factories.
+fn reject_in_abstract_value(symbols: &mut Symbols<'_>, scope: ScopeId, name: &Ident, what: &str) {
     let Some(owner) = symbols.scope(scope).owner.filter(|owner| symbols.model.is_abstract_value(*owner))
     else {
         return;

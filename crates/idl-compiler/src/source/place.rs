@@ -93,7 +93,7 @@ impl Sources {
     }
 
     /// Returns the position after the last character of a span; otherwise like [`Sources::position`].
-    pub fn end(&self, span: Span) -> Position {
+    pub fn end_position(&self, span: Span) -> Position {
         self.position_at(span.file, span.end.max(span.start))
     }
 

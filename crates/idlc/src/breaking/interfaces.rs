@@ -1,5 +1,6 @@
 //! Comparison of the operations, attributes and bases of interfaces and value types.
 
+use idl_compiler::Model;
 use idl_compiler::model::{Annotations, Attribute, Def, DefId, DefKind, Factory, Operation, Param, TypeId};
 
 use super::compare::{ChangedDef, Comparison};
@@ -10,7 +11,7 @@ impl<'m> Comparison<'m> {
     pub(super) fn compare_interface(&mut self, old: &'m Def, new: &'m Def) {
         let pair = self.pair;
         self.compare_bases(old, new);
-        for old_member in self.own_members(old.id, true) {
+        for old_member in own_members(pair.old, old.id) {
             let new_member = pair.new.all_members(new.id).find(|def| def.name == old_member.name);
             let name = pair.old.scoped_name(old_member.id);
             let kind = member_kind(&old_member.kind);
@@ -35,7 +36,7 @@ impl<'m> Comparison<'m> {
                 }
             }
         }
-        for new_member in self.own_members(new.id, false) {
+        for new_member in own_members(pair.new, new.id) {
             let name = pair.new.scoped_name(new_member.id);
             let kind = member_kind(&new_member.kind);
             match pair.old.all_members(old.id).find(|def| def.name == new_member.name) {
@@ -57,13 +58,6 @@ impl<'m> Comparison<'m> {
                 Some(_) => {}
             }
         }
-    }
-
-    /// Returns the operations and attributes that an interface or value type declares itself.
-    fn own_members(&self, id: DefId, is_old: bool) -> Vec<&'m Def> {
-        let model = if is_old { self.pair.old } else { self.pair.new };
-        let is_member = |def: &&Def| matches!(def.kind, DefKind::Operation(_) | DefKind::Attribute(_));
-        model.children(id).iter().map(|id| model.def(*id)).filter(is_member).collect()
     }
 
     /// Compares the direct and indirect bases, and the supported interfaces.
@@ -264,6 +258,12 @@ impl<'m> Comparison<'m> {
             self.add(&rules::FACTORY_CHANGED, &name, ChangedDef::Both(old, new), message);
         }
     }
+}
+
+/// Returns the operations and attributes that an interface or value type declares itself.
+fn own_members(model: &Model, id: DefId) -> Vec<&Def> {
+    let is_member = |def: &&Def| matches!(def.kind, DefKind::Operation(_) | DefKind::Attribute(_));
+    model.children(id).iter().map(|id| model.def(*id)).filter(is_member).collect()
 }
 
 fn sorted(names: &[String]) -> Vec<&String> {

@@ -4,9 +4,9 @@ use super::*;
 
 #[track_caller]
 fn assert_formatted(text: &str, expected: &str) {
-    let out = formatted(text).unwrap();
+    let out = format_text(text).unwrap();
     assert_eq!(out, expected, "\n{out}");
-    assert_eq!(formatted(&out).unwrap(), out, "formatted text must not change again");
+    assert_eq!(format_text(&out).unwrap(), out, "formatted text must not change again");
 }
 
 #[test]
@@ -51,9 +51,9 @@ fn literals_and_skipped_text_are_not_changed() {
         "#if 0\n  it isn't   IDL\n#if 1\n#else\n#endif\n#else\nconst long A=1;\n#endif\n",
         "#if 0\n  it isn't   IDL\n#if 1\n#else\n#endif\n#else\nconst long A = 1;\n#endif\n",
     );
-    assert!(formatted("#ifdef NOTES\nit isn't IDL\n#endif\nconst long A=1;\n").is_ok());
-    assert_eq!(formatted("const string S = \"a\n;"), Err(1));
-    assert_eq!(formatted("\n/* a"), Err(2));
+    assert!(format_text("#ifdef NOTES\nit isn't IDL\n#endif\nconst long A=1;\n").is_ok());
+    assert_eq!(format_text("const string S = \"a\n;"), Err(1));
+    assert_eq!(format_text("\n/* a"), Err(2));
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn formatting_loses_no_token_and_is_idempotent() {
                 let Ok(before) = split_pieces(&text) else { continue };
                 let out = Formatter::default().format(&before);
                 assert!(is_equal(&before, &split_pieces(&out).unwrap()), "{}\n{out}", path.display());
-                assert_eq!(formatted(&out).unwrap(), out, "{}", path.display());
+                assert_eq!(format_text(&out).unwrap(), out, "{}", path.display());
                 file_count += 1;
             }
         }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::poa::{PoaManagerState, Policies};
 use crate::runtime::Shared;
-use crate::servant::poa_gate::PoaGate;
+use crate::servant::poa_core::PoaCore;
 
 /// The maximum number of POAs that are listed. Peers can make adapter activators create any number of POAs.
 const MAX_ADAPTERS: usize = 256;
@@ -33,7 +33,7 @@ pub(crate) fn adapters(core: &Shared) -> (Vec<Value>, bool) {
     (listed, false)
 }
 
-fn description(path: &[String], poa: &PoaGate) -> Value {
+fn description(path: &[String], poa: &PoaCore) -> Value {
     let state = match poa.node().manager.state() {
         PoaManagerState::Holding => "holding",
         PoaManagerState::Active => "active",

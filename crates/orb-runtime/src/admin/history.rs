@@ -30,7 +30,7 @@ struct Counters {
     sent_bytes: u64,
 }
 
-/// The changes since the previous sample.
+/// The changes since the previous sample, and the number of connections when the sample was taken.
 #[derive(Debug)]
 struct Sample {
     /// The uptime of the ORB at which the sample was taken.
@@ -52,19 +52,19 @@ struct FinishedCalls {
 impl History {
     /// Takes a sample. The first sample includes all calls since the start of the ORB.
     pub(crate) fn take_sample(&mut self, core: &Shared) {
-        let Some(calls) = core.calls() else { return };
+        let Some(stats) = core.operation_stats() else { return };
         let now = core.counter_snapshot();
-        self.add(core.admin().uptime(), calls, now.connections, (now.stats.bytes_in, now.stats.bytes_out));
+        self.add(core.admin().uptime(), stats, now.connections, (now.stats.bytes_in, now.stats.bytes_out));
     }
 
     fn add(
         &mut self,
         taken_at: Duration,
-        calls: &OperationStats,
+        operation_stats: &OperationStats,
         connections: usize,
         (received_bytes, sent_bytes): (u64, u64),
     ) {
-        let table = |side| calls.table(side).totals();
+        let table = |side| operation_stats.table(side).totals();
         let now =
             Counters { served: table(Side::Served), made: table(Side::Made), received_bytes, sent_bytes };
         let before = std::mem::replace(&mut self.counters, now);

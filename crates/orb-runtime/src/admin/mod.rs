@@ -81,7 +81,7 @@ impl AdminConfig {
 
 impl AdminListener {
     pub(crate) fn serve(self, core: &Arc<Shared>) {
-        let served = Arc::downgrade(core);
+        let weak_core = Arc::downgrade(core);
         core.spawn_until_closed(async move {
             let slots = ConnectionSlots::new(MAX_CONNECTIONS);
             let mut samples =
@@ -91,7 +91,7 @@ impl AdminListener {
                 let accepted = tokio::select! {
                     accepted = self.listener.accept() => accepted,
                     _ = samples.tick() => {
-                        let Some(core) = served.upgrade() else { return };
+                        let Some(core) = weak_core.upgrade() else { return };
                         core.admin().history().take_sample(&core);
                         continue;
                     }
@@ -100,7 +100,7 @@ impl AdminListener {
                     tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                     continue;
                 };
-                let Some(core) = served.upgrade() else { return };
+                let Some(core) = weak_core.upgrade() else { return };
                 // Without a slot, the connection is closed here.
                 if let Some(slot) = slots.acquire() {
                     let weak_core = Arc::downgrade(&core);

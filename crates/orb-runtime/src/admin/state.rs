@@ -20,7 +20,7 @@ pub(crate) struct AdminState {
     pub(super) started_at: SystemTime,
     address: OnceLock<SocketAddr>,
     /// The statistics of calls. `None` if the ORB has no admin endpoint.
-    calls: Option<Arc<OperationStats>>,
+    operation_stats: Option<Arc<OperationStats>>,
     history: Mutex<History>,
     checks: Mutex<Vec<HealthCheck>>,
 }
@@ -31,7 +31,7 @@ impl AdminState {
             started_instant: Instant::now(),
             started_at: SystemTime::now(),
             address: OnceLock::new(),
-            calls: has_endpoint.then(Arc::default),
+            operation_stats: has_endpoint.then(Arc::default),
             history: Mutex::default(),
             checks: Mutex::default(),
         }
@@ -85,11 +85,11 @@ impl Shared {
     }
 
     #[inline]
-    pub(crate) fn calls(&self) -> Option<&Arc<OperationStats>> {
-        self.admin().calls.as_ref()
+    pub(crate) fn operation_stats(&self) -> Option<&Arc<OperationStats>> {
+        self.admin().operation_stats.as_ref()
     }
 
     pub(crate) fn is_ready(&self) -> bool {
-        !self.closing.has_begun() && !self.pauses.is_on_hold()
+        !self.closing.has_begun() && !self.pauses.awaits_resume()
     }
 }

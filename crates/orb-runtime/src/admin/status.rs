@@ -16,7 +16,7 @@ const MAX_LISTED_CONNECTIONS: usize = 100;
 /// Returns the document that the page of the admin endpoint and `zorb top` show.
 pub(crate) fn status(core: &Shared) -> Value {
     let CounterSnapshot { stats, pool, transport, objects, failed_oneways, .. } = core.counter_snapshot();
-    let mut open = core.connections.open();
+    let mut open = core.connections.to_vec();
     let count = open.len();
     open.sort_by_cached_key(|link| link.peer().to_string());
     open.truncate(MAX_LISTED_CONNECTIONS);
@@ -41,7 +41,7 @@ pub(crate) fn status(core: &Shared) -> Value {
         .map(|(name, hits)| (name, hits.into()))
         .collect();
     let calls = |side| -> Vec<Value> {
-        let rows = core.calls().map(|calls| calls.table(side).snapshots()).unwrap_or_default();
+        let rows = core.operation_stats().map(|stats| stats.table(side).snapshots()).unwrap_or_default();
         rows.iter()
             .map(|row| {
                 json!({

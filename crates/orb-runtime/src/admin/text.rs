@@ -20,9 +20,9 @@ pub(crate) fn metrics(core: &Shared) -> String {
     for limit in Limit::ALL {
         page.line(LIMIT_HITS_NAME, &[("limit", limit.name())], now.stats.limit_hits.of(*limit));
     }
-    if let Some(calls) = core.calls() {
+    if let Some(operation_stats) = core.operation_stats() {
         let all = [(Side::Served, "served"), (Side::Made, "made")]
-            .map(|(side, name)| (name, calls.table(side).snapshots()));
+            .map(|(side, name)| (name, operation_stats.table(side).snapshots()));
         page.calls("zorb_calls_total", "finished calls, by operation", &all, |row| row.calls);
         page.calls(
             "zorb_call_user_exceptions_total",

@@ -78,7 +78,7 @@ impl Bidirectional {
 impl Shared {
     /// Returns whether this ORB permits callbacks from servers that it calls in this GIOP version.
     pub(crate) fn offers_bidirectional(&self, version: Version) -> bool {
-        let offers = self.config.client.offers_bidirectional || self.adapter().has_bidirectional();
+        let offers = self.config.client.offers_bidirectional || self.adapter().has_bidirectional_poas();
         offers && version >= Version::V1_2
     }
 
@@ -163,7 +163,7 @@ impl Shared {
             let Some((link, runtime)) = self.connection_pool().bidirectional.find(&point) else { continue };
             match link.filter(|link| link.allows_callbacks()) {
                 // An object whose reference requires TLS is not called over a plaintext connection.
-                Some(link) if secure && link.session().is_none() => {}
+                Some(link) if secure && link.tls_session().is_none() => {}
                 Some(link) if link.serves_callers_of(runtime) => return Ok(Some(link)),
                 Some(_) => {}
                 None => ended = Some(point),
@@ -196,7 +196,7 @@ mod tests {
     fn keepalive_is_enabled_with_its_interval() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        Orb::builder().parts.build_core(Vec::new()).enable_keepalive(&SockRef::from(&stream)).unwrap();
+        Orb::builder().core.build_core(Vec::new()).enable_keepalive(&SockRef::from(&stream)).unwrap();
         let socket = SockRef::from(&stream);
         assert!(socket.keepalive().unwrap());
         assert_eq!(socket.tcp_keepalive_time().unwrap(), KEEPALIVE_INTERVAL);
@@ -214,7 +214,7 @@ mod tests {
             limits.write_timeout = limit;
             Orb::builder()
                 .limits(limits)
-                .parts
+                .core
                 .build_core(Vec::new())
                 .set_user_timeout(&SockRef::from(&stream));
             assert_eq!(rustix::net::sockopt::tcp_user_timeout(&stream).unwrap(), timeout_ms);

@@ -18,7 +18,7 @@ use crate::connection::exclusive::{ConnectionTarget, Lease};
 use crate::connection::{AddressingMode, Binding, SharedConnection};
 use crate::endpoint::{Endpoint, Route};
 use crate::reference::{ObjectRef, RequiredEncoding};
-use crate::servant::find_etherealizing_in_callers;
+use crate::servant::find_object_etherealized_after_callers;
 
 pub(crate) struct SharedBinding {
     pub(crate) binding: Arc<Binding>,
@@ -72,7 +72,7 @@ impl ObjectRef {
     /// would wait for the etherealization, so both would wait forever.
     #[cold]
     fn check_for_deadlock(&self, key: &[u8]) -> Result<(), SystemException> {
-        if find_etherealizing_in_callers(self.orb(), key).is_none() {
+        if find_object_etherealized_after_callers(self.orb(), key).is_none() {
             return Ok(());
         }
         Err(SystemException::bad_inv_order().with_minor(minor::BAD_INV_ORDER_WOULD_DEADLOCK).with_reason(
@@ -137,12 +137,12 @@ impl ObjectRef {
     async fn bind_by_route(&self, route: &Route, deadline: Option<Instant>, exclusive: bool) -> FoundBinding {
         let Route { profile, endpoints } = route;
         if !exclusive && let Some(link) = self.orb().callback_connection(route)? {
-            self.check_form(Version::V1_2, link.code_sets())?;
+            self.check_encoding(Version::V1_2, link.code_sets())?;
             return self.bind_to_client(profile, link);
         }
         let version = self.version_for(profile.version)?;
         let offered = crate::quirks::usable_code_sets(profile);
-        let (code_sets, context) = self.negotiated(offered.as_ref(), version)?;
+        let (code_sets, context) = self.negotiate_code_sets(offered.as_ref(), version)?;
         let context = context.filter(|_| offered.is_some() && version >= Version::V1_1);
         let mut initial_contexts =
             Vec::from_iter(context.map(|context| context.to_service_context()).transpose()?);
@@ -166,7 +166,7 @@ impl ObjectRef {
             true => FoundConnection::Exclusive(self.orb().connect_any_exclusive(&targets, deadline).await?),
             false => FoundConnection::Shared(self.orb().connect_any(&targets, deadline).await?),
         };
-        // Ask the connection, because one that is older than the first object for callbacks accepts none.
+        // Ask the connection. If it was opened before the first POA for callbacks, it accepts no callbacks.
         if found.link().accepts_requests() {
             // Insert the offer first, because TAO reads only the first service context that it knows.
             initial_contexts.insert(0, self.orb().bidirectional_context()?);
@@ -190,7 +190,7 @@ impl ObjectRef {
     fn version_for(&self, newest: Version) -> Result<Version, SystemException> {
         let newest = newest.min(self.orb().config.connection.max_version);
         match self.required_encoding() {
-            Some(demand) if demand.version > newest => Err(incompatible_form(
+            Some(demand) if demand.version > newest => Err(incompatible_encoding(
                 SystemExceptionKind::InvObjref,
                 "the server does not support the GIOP version in which the request was received",
             )),
@@ -201,7 +201,7 @@ impl ObjectRef {
 
     /// Returns the code sets for calls to a server that offers `offered`, and the context that announces
     /// them.
-    fn negotiated(
+    fn negotiate_code_sets(
         &self,
         offered: Option<&CodeSetComponentInfo>,
         version: Version,
@@ -228,10 +228,10 @@ impl ObjectRef {
     }
 
     /// Checks whether requests through this reference can be sent with this version and these code sets.
-    fn check_form(&self, version: Version, code_sets: CodeSets) -> Result<(), SystemException> {
+    fn check_encoding(&self, version: Version, code_sets: CodeSets) -> Result<(), SystemException> {
         match self.required_encoding() {
             Some(demand) if demand.code_sets != code_sets => Err(no_such_code_sets()),
-            Some(_) if self.version_for(version)? != version => Err(incompatible_form(
+            Some(_) if self.version_for(version)? != version => Err(incompatible_encoding(
                 SystemExceptionKind::InvObjref,
                 "the request was received in another GIOP version than that of the client's connection",
             )),
@@ -248,7 +248,8 @@ impl ObjectRef {
         }
         let orb = self.orb();
         let version = self.version_for(Version::V1_2)?;
-        let (code_sets, context) = self.negotiated(Some(&orb.config.connection.code_sets), version)?;
+        let (code_sets, context) =
+            self.negotiate_code_sets(Some(&orb.config.connection.code_sets), version)?;
         let context = context.filter(|_| self.required_encoding().is_some() && version >= Version::V1_1);
         let initial_contexts =
             Vec::from_iter(context.map(|context| context.to_service_context()).transpose()?);
@@ -323,26 +324,26 @@ fn new_binding(
     }
 }
 
-/// The server does not support the GIOP version or the code sets of a request that is forwarded encoded.
+/// The server does not support the GIOP version or the code sets of a request that is forwarded as bytes.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct IncompatibleForm(&'static str);
+struct IncompatibleEncoding(&'static str);
 
-/// Creates a COMPLETED_NO exception with [`IncompatibleForm`] as its source.
+/// Creates a COMPLETED_NO exception with [`IncompatibleEncoding`] as its source.
 #[cold]
-pub(crate) fn incompatible_form(kind: SystemExceptionKind, text: &'static str) -> SystemException {
-    SystemException::from(kind).with_source(IncompatibleForm(text))
+pub(crate) fn incompatible_encoding(kind: SystemExceptionKind, text: &'static str) -> SystemException {
+    SystemException::from(kind).with_source(IncompatibleEncoding(text))
 }
 
 #[cold]
 fn no_such_code_sets() -> SystemException {
-    incompatible_form(
+    incompatible_encoding(
         SystemExceptionKind::CodesetIncompatible,
         "the server does not support the code sets in which the request was received",
     )
 }
 
 #[cold]
-pub(crate) fn is_incompatible_form(exception: &SystemException) -> bool {
-    std::error::Error::source(exception).is_some_and(|source| source.is::<IncompatibleForm>())
+pub(crate) fn is_incompatible_encoding(exception: &SystemException) -> bool {
+    std::error::Error::source(exception).is_some_and(|source| source.is::<IncompatibleEncoding>())
 }

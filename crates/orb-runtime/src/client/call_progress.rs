@@ -20,13 +20,20 @@ use crate::trace::{self, Direction};
 
 const MAX_REDIRECTS: usize = 10;
 
+/// Whether a forward to another location is followed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ForwardRule {
+    ByRebindMode,
+    Always,
+}
+
 /// The state of a call. It may need several requests, because of retries, forwards, or the address form.
 pub(crate) struct CallProgress<'a> {
     target: &'a ObjectRef,
     operation: &'a CallOperation<'a>,
     pub(crate) deadline: Option<Instant>,
     /// The start of the current request.
-    pub(crate) begun: Instant,
+    pub(crate) request_start: Instant,
     budget: RetryBudget,
     redirects: usize,
     has_fetched_reference: bool,
@@ -34,16 +41,17 @@ pub(crate) struct CallProgress<'a> {
 
 impl<'a> CallProgress<'a> {
     pub(crate) fn new(target: &'a ObjectRef, operation: &'a CallOperation<'a>) -> Self {
-        let begun = now();
-        let (deadline, budget) = (deadline(target, begun), RetryBudget::new(target));
-        Self { target, operation, deadline, begun, budget, redirects: 0, has_fetched_reference: false }
+        let request_start = now();
+        let (deadline, budget) = (deadline(target, request_start), RetryBudget::new(target));
+        let (redirects, has_fetched_reference) = (0, false);
+        Self { target, operation, deadline, request_start, budget, redirects, has_fetched_reference }
     }
 
     /// Returns whether to send the request again after the connection failed.
     pub(crate) fn should_retry(&mut self, error: &CallError) -> bool {
         let should_retry = self.budget.take_retry(error);
         if should_retry {
-            self.begun = now();
+            self.request_start = now();
         }
         should_retry
     }
@@ -114,7 +122,7 @@ impl<'a> CallProgress<'a> {
                 }
             }
             ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => {
-                self.follow_forward(&mut reply.body(), false)?;
+                self.follow_forward(&mut reply.body(), ForwardRule::ByRebindMode)?;
             }
             ReplyStatus::NeedsAddressingMode => self.change_address_form(&mut reply.body(), binding, link)?,
         }
@@ -151,15 +159,15 @@ impl<'a> CallProgress<'a> {
     }
 
     /// Follows a forward to another location. Fails with REBIND if the reference's [`RebindMode`] forbids
-    /// that, unless `ignore_rebind_mode` is true. Fails with TRANSIENT after too many forwards, and with
+    /// that, unless `rule` is [`ForwardRule::Always`]. Fails with TRANSIENT after too many forwards, and with
     /// INV_OBJREF if the location has no usable address.
     pub(crate) fn follow_forward(
         &mut self,
         body: &mut Decoder<'_>,
-        ignore_rebind_mode: bool,
+        rule: ForwardRule,
     ) -> Result<(), SystemException> {
         self.redirects += 1;
-        if !ignore_rebind_mode && self.target.options().rebind != RebindMode::Transparent {
+        if rule == ForwardRule::ByRebindMode && self.target.options().rebind != RebindMode::Transparent {
             return Err(rebind_forbidden(
                 "the server forwarded the call, and the reference's RebindMode forbids following it",
             ));

@@ -56,7 +56,7 @@ impl CallSpan {
     pub(crate) fn begin(target: &ObjectRef, operation: &CallOperation<'_>) -> Option<Box<Self>> {
         let (has_subscriber, trace) = (spans_enabled(), current_trace());
         #[cfg(feature = "admin")]
-        let is_counted = target.orb().calls().is_some();
+        let is_counted = target.orb().operation_stats().is_some();
         #[cfg(not(feature = "admin"))]
         let is_counted = false;
         if !has_subscriber && trace.is_none() && !is_counted {
@@ -95,7 +95,7 @@ impl CallSpan {
             context,
             has_outcome: false,
             #[cfg(feature = "admin")]
-            counted_call: target.orb().calls().map(counted_call),
+            counted_call: target.orb().operation_stats().map(counted_call),
         }))
     }
 

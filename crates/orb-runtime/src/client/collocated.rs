@@ -19,11 +19,11 @@ use crate::reference::ObjectRef;
 use crate::reference::operation::{CallOperation, Operation};
 use crate::runtime::Shared;
 use crate::servant::active_object::{ActiveObject, InFlight};
-use crate::servant::poa_gate::Gate;
+use crate::servant::poa_core::Gate;
 use crate::servant::request::{panicked, reply_timeout};
 use crate::servant::{
-    LocalFuture, Request, ResultRequest, ResultSource, ServedResult, find_etherealizing_in_callers,
-    holds_turn,
+    BoxedFuture, CollocatedRequest, Request, ResultRequest, ResultSource,
+    find_object_etherealized_after_callers, holds_turn,
 };
 
 /// A servant in the same ORB as its caller, with its interface.
@@ -42,7 +42,7 @@ pub fn local<L: ?Sized + Send + Sync + 'static>(target: &ObjectRef) -> Option<Lo
     let entry = target.active_entry()?;
     let mut found: Option<Arc<L>> = None;
     Arc::clone(&entry.skeleton).downcast_into(&mut found as &mut dyn Any);
-    // With the main thread model, a servant can be called directly only if the caller already has the permit
+    // With the main thread model, a servant can be called directly only if the caller already holds the turn
     // of the main thread. Other calls are sent as messages, which the task of `Orb::run_until` serves.
     if entry.mode.on_main_thread && !entry.poa.turn.as_ref().is_some_and(holds_turn) {
         return None;
@@ -58,7 +58,7 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
         &'a self,
         target: &ObjectRef,
         operation: &'static Operation,
-        f: impl FnOnce(&'a L) -> LocalFuture<'a, Result<T, E>> + Send,
+        f: impl FnOnce(&'a L) -> BoxedFuture<'a, Result<T, E>> + Send,
     ) -> impl Future<Output = Result<T, E>> + Send {
         async move {
             match self.run(target, operation, f).await?.0 {
@@ -78,11 +78,11 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
         &'a self,
         target: &ObjectRef,
         operation: &'static Operation,
-        f: impl FnOnce(&'a L) -> LocalFuture<'a, Result<S, E>> + Send,
+        f: impl FnOnce(&'a L) -> BoxedFuture<'a, Result<S, E>> + Send,
     ) -> impl Future<Output = Result<S::Stream, E>> + Send {
         async move {
             if self.entry.poa.turn.is_some() {
-                let whole = |servant| -> LocalFuture<'a, Result<S, E>> {
+                let whole = |servant| -> BoxedFuture<'a, Result<S, E>> {
                     let result = f(servant);
                     Box::pin(async move {
                         let source = result.await?;
@@ -93,7 +93,7 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
             }
             let (source, request) = self.run(target, operation, f).await?;
             let deadline = request.deadline();
-            Ok(source?.into_stream(Some(ResultRequest(ServedResult::new(request, deadline)))))
+            Ok(source?.into_stream(Some(ResultRequest(CollocatedRequest::new(request, deadline)))))
         }
     }
 
@@ -102,7 +102,7 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
         &'a self,
         target: &ObjectRef,
         operation: &'static Operation,
-        f: impl FnOnce(&'a L) -> LocalFuture<'a, Result<T, E>> + Send,
+        f: impl FnOnce(&'a L) -> BoxedFuture<'a, Result<T, E>> + Send,
     ) -> Result<(Result<T, E>, Request), E> {
         let orb = target.orb();
         if orb.refuses_calls() {
@@ -116,13 +116,13 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
         let mut timer = deadline.map(|at| Box::pin(tokio::time::sleep_until(at.into())));
         let _in_flight = start_by_deadline(admit(orb, &self.entry), operation.name, &mut timer).await?;
         let _permit = match &self.entry.poa.turn {
-            Some(permit) if !holds_turn(permit) => {
-                let permit = Arc::clone(permit).acquire_owned();
+            Some(turn) if !holds_turn(turn) => {
+                let permit = Arc::clone(turn).acquire_owned();
                 start_by_deadline(async { Ok(permit.await.ok()) }, operation.name, &mut timer).await?
             }
             _ => None,
         };
-        let request = Request::local(
+        let request = Request::collocated(
             Arc::clone(orb),
             self.entry.to_arc(),
             self.key.clone(),
@@ -177,11 +177,12 @@ async fn admit<'e>(
 ) -> Result<InFlight<&'e ActiveObject>, SystemException> {
     tokio::select! {
         biased;
-        () = orb.pauses.wait_until_accepting(|| orb.connections.next_number()) => {}
+        () = orb.pauses.wait_for_resume(|| orb.connections.next_number()) => {}
         () = orb.closing.wait() => return Err(crate::errors::orb_shut_down()),
     }
     loop {
-        let nested = || find_etherealizing_in_callers(orb, entry.key()).and_then(|_| entry.enter_nested());
+        let nested =
+            || find_object_etherealized_after_callers(orb, entry.key()).and_then(|_| entry.enter_nested());
         let Some(in_flight) = entry.enter().or_else(nested) else {
             return Err(no_such_object(entry.key()));
         };
@@ -208,7 +209,7 @@ async fn admit<'e>(
 }
 
 /// Returns whether an object of this ORB exists. Waits until requests to its POA may start. Fails with
-/// TIMEOUT, or with the exception with which the POA refuses requests.
+/// TIMEOUT, if the ORB shuts down, or with the exception with which the POA refuses requests.
 pub(crate) async fn exists_here(
     target: &ObjectRef,
     entry: &ActiveObject,

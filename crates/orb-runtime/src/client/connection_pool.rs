@@ -12,7 +12,7 @@ use giop_codec::exception::SystemException;
 
 use crate::client::bidirectional::Bidirectional;
 use crate::client::dial;
-use crate::client::dialer::{DialResult, Dialer, unreachable};
+use crate::client::dialer::{ConnectionUse, DialResult, Dialer, unreachable};
 use crate::connection::SharedConnection;
 use crate::connection::exclusive::{ConnectionEndGuard, ConnectionTarget, IdleConnections, Lease, PoolKey};
 use crate::errors::{no_runtime, orb_shut_down};
@@ -37,7 +37,7 @@ impl PoolEntry {
         let (target, entry) = (key.target.clone(), Arc::downgrade(self));
         async move {
             let dialer = Dialer { orb: &orb, thread: thread.as_ref(), deadline };
-            let link = dialer.open(&target, guard, true).await?;
+            let link = dialer.open(&target, guard, ConnectionUse::Shared).await?;
             if let Some(entry) = entry.upgrade() {
                 let _ = entry.link.set(Arc::clone(&link));
             }
@@ -152,7 +152,7 @@ impl Shared {
         }
         for target in targets {
             let (key, _) = self.pool_key(target)?;
-            if let Some(link) = self.connection_pool().usable(&key) {
+            if let Some(link) = self.connection_pool().find_usable(&key) {
                 return Ok(link);
             }
         }
@@ -184,7 +184,7 @@ impl Shared {
                 Some(link) => link,
                 None => {
                     let guard = ConnectionEndGuard::new(pool, key.clone());
-                    Dialer { orb: self, thread, deadline }.dial(target, guard).await?
+                    Dialer { orb: self, thread, deadline }.open_exclusive(target, guard).await?
                 }
             };
             Ok(Lease::new(pool, key, link))
@@ -198,7 +198,7 @@ impl Shared {
         target: &ConnectionTarget,
     ) -> Result<(PoolKey, Option<&Arc<IoThread>>), SystemException> {
         let runtime = tokio::runtime::Handle::try_current().map_err(|_| no_runtime())?.id();
-        let thread = self.sockets.threads().and_then(|threads| threads.for_calls(runtime, target));
+        let thread = self.transport.threads().and_then(|threads| threads.thread_for_calls(runtime, target));
         let runtime = thread.map_or(runtime, |thread| thread.runtime().id());
         Ok((PoolKey { runtime, target: target.clone() }, thread))
     }
@@ -209,7 +209,7 @@ impl ConnectionPool {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn usable(&self, key: &PoolKey) -> Option<Arc<SharedConnection>> {
+    fn find_usable(&self, key: &PoolKey) -> Option<Arc<SharedConnection>> {
         let entries = self.lock();
         entries.get(key).and_then(|entry| entry.link.get()).filter(|link| link.is_usable()).cloned()
     }
@@ -255,7 +255,7 @@ mod tests {
     #[tokio::test]
     async fn connection_attempt_without_waiting_calls_is_removed() {
         let server = FullServer::new("interest");
-        let (core, target) = (Orb::builder().parts.build_core(Vec::new()), server.target());
+        let (core, target) = (Orb::builder().core.build_core(Vec::new()), server.target());
         let entries = || core.connection_pool().lock().len();
         let mut one = Box::pin(core.connect(&target, None));
         let mut other = Box::pin(core.connect(&target, None));
@@ -270,7 +270,7 @@ mod tests {
     #[tokio::test]
     async fn unpolled_connection_attempt_does_not_stall_other_calls() {
         let mut server = FullServer::new("stalls");
-        let (core, target) = (Orb::builder().parts.build_core(Vec::new()), server.target());
+        let (core, target) = (Orb::builder().core.build_core(Vec::new()), server.target());
         let mut unpolled = Box::pin(core.connect(&target, None));
         assert!(unpolled.as_mut().now_or_never().is_none());
         // The deadline of a call applies although another call began the connection.
@@ -285,7 +285,7 @@ mod tests {
     #[tokio::test]
     async fn connection_that_opens_during_the_shutdown_is_closed() {
         let mut server = FullServer::new("ends");
-        let (core, target) = (Orb::builder().parts.build_core(Vec::new()), server.target());
+        let (core, target) = (Orb::builder().core.build_core(Vec::new()), server.target());
         let mut late = Box::pin(core.connect(&target, None));
         assert!(late.as_mut().now_or_never().is_none());
         Orb::from_core(&core).shutdown().await;
@@ -300,8 +300,8 @@ mod tests {
     #[tokio::test]
     async fn connection_that_opens_after_the_last_orb_was_dropped_is_closed() {
         let mut server = FullServer::new("dropped");
-        let (core, target) = (Orb::builder().parts.build_core(Vec::new()), server.target());
-        let orb = Arc::clone(&core).open();
+        let (core, target) = (Orb::builder().core.build_core(Vec::new()), server.target());
+        let orb = Arc::clone(&core).into_orb();
         let mut late = Box::pin(core.connect(&target, None));
         assert!(late.as_mut().now_or_never().is_none());
         drop(orb);

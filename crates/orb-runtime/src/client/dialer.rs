@@ -24,6 +24,11 @@ use crate::transport::{Peer, Socket, unix};
 
 pub(crate) type DialResult = Result<Arc<SharedConnection>, SystemException>;
 
+pub(crate) enum ConnectionUse {
+    Shared,
+    Exclusive,
+}
+
 pub(crate) struct Dialer<'a> {
     pub(crate) orb: &'a Arc<Shared>,
     /// The I/O thread that drives the connection, if it has one.
@@ -34,17 +39,21 @@ pub(crate) struct Dialer<'a> {
 
 impl Dialer<'_> {
     /// Opens a connection that carries one call at a time. `guard` is dropped when the connection ends.
-    pub(crate) async fn dial(&self, target: &ConnectionTarget, guard: impl Send + 'static) -> DialResult {
-        self.with_timeout(&target.endpoint, self.open(target, guard, false)).await?
+    pub(crate) async fn open_exclusive(
+        &self,
+        target: &ConnectionTarget,
+        guard: impl Send + 'static,
+    ) -> DialResult {
+        self.with_timeout(&target.endpoint, self.open(target, guard, ConnectionUse::Exclusive)).await?
     }
 
-    /// Opens a connection without a timeout. `guard` is dropped when the connection ends. If `shared` is
-    /// false, the server must not make callbacks over the connection.
+    /// Opens a connection without a timeout. `guard` is dropped when the connection ends. Over an
+    /// exclusive connection, the server must not make callbacks.
     pub(crate) async fn open(
         &self,
         target: &ConnectionTarget,
         guard: impl Send + 'static,
-        shared: bool,
+        usage: ConnectionUse,
     ) -> DialResult {
         let ConnectionTarget { endpoint, .. } = target;
         let dialed = self.dial_endpoint(endpoint).await;
@@ -53,8 +62,9 @@ impl Dialer<'_> {
         let mut config = orb.link_config(Role::Client);
         config.max_version = target.version;
         // An ORB that shuts down must not accept requests on new connections.
-        config.accepts_requests =
-            shared && orb.offers_bidirectional(target.version) && !orb.closing.has_begun();
+        config.accepts_requests = matches!(usage, ConnectionUse::Shared)
+            && orb.offers_bidirectional(target.version)
+            && !orb.closing.has_begun();
         let accepts_callbacks = config.accepts_requests;
         let link = SharedConnection::new(socket, peer, config, &orb.config.connection);
         if accepts_callbacks {
@@ -96,7 +106,7 @@ impl Dialer<'_> {
                     return network.connect(host).map(|pipe| (Socket::Pipe(pipe), Peer::Memory));
                 }
                 let (stream, address) = self.dial_host(host, *port).await?;
-                Ok((orb.sockets.wrap(stream, &orb.pool, self.thread)?, Peer::Tcp(address)))
+                Ok((orb.transport.wrap(stream, &orb.pool, self.thread)?, Peer::Tcp(address)))
             }
             #[cfg(feature = "tls")]
             Endpoint::Ssl { host, port } => {
@@ -109,7 +119,7 @@ impl Dialer<'_> {
             }
             Endpoint::Unix { path } => {
                 let stream = unix::connect(Path::new(path), orb.config.connection.socket_buffer).await?;
-                Ok((orb.sockets.wrap(stream, &orb.pool, self.thread)?, Peer::Unix(path.into())))
+                Ok((orb.transport.wrap(stream, &orb.pool, self.thread)?, Peer::Unix(path.into())))
             }
             Endpoint::ThisOrb => {
                 let (near, far) = pipe(PipeFaults::default(), PipeFaults::default());

@@ -15,13 +15,13 @@ pub(crate) fn user_exception<E: From<SystemException>>(
     orb: &Shared,
     body: &mut Decoder<'_>,
     operation: &CallOperation<'_>,
-    raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>>,
+    decode_exception: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>>,
 ) -> E {
     let id = match body.read_unconverted_str() {
         Ok(id) => id,
         Err(error) => return bad_reply(orb, error, operation).into(),
     };
-    match raised(id, body) {
+    match decode_exception(id, body) {
         Some(Ok(exception)) => exception,
         Some(Err(error)) => bad_reply(orb, error, operation).into(),
         None => undeclared_user_exception(operation, id).into(),
@@ -42,7 +42,7 @@ pub(crate) fn undeclared_user_exception(operation: &CallOperation<'_>, id: &str)
 #[cold]
 pub(crate) fn bad_reply(orb: &Shared, error: DecodeError, operation: &CallOperation<'_>) -> SystemException {
     orb.counters.hit_decoding_limit(&error);
-    let exception = error.system(CompletionStatus::Yes);
+    let exception = error.to_system_exception(CompletionStatus::Yes);
     SystemException::new(exception.kind, exception.minor, CompletionStatus::Yes)
         .with_reason(format!("the reply of `{}` cannot be decoded: {error}", operation.name))
 }

@@ -62,7 +62,7 @@ where
         references: references.into_iter().cloned().map(Some).collect(),
         call: Box::new(move |reference| Box::pin(call(reference))),
         running: FuturesUnordered::new(),
-        begun: 0,
+        started_calls: 0,
         timeout_cursor: 0,
         max_concurrent: DEFAULT_MAX_CONCURRENT,
         deadline: later(now(), timeout),
@@ -92,7 +92,7 @@ pub struct FanOut<'a, R, T, E> {
     call: Box<dyn Fn(R) -> CallFuture<'a, T, E> + Send + 'a>,
     running: FuturesUnordered<IndexedCall<'a, T, E>>,
     /// The number of calls that have been started. Calls are started in the order of the references.
-    begun: usize,
+    started_calls: usize,
     /// The number of references that [`Self::next_timeout`] has visited after the deadline.
     timeout_cursor: usize,
     max_concurrent: usize,
@@ -168,7 +168,7 @@ impl<R: Reference, T, E: From<SystemException>> FanOut<'_, R, T, E> {
                     }
                 }
                 Poll::Ready(None)
-                    if self.state != DeadlineState::Passed && self.begun == self.references.len() =>
+                    if self.state != DeadlineState::Passed && self.started_calls == self.references.len() =>
                 {
                     return Poll::Ready(None);
                 }
@@ -190,10 +190,10 @@ impl<R: Reference, T, E: From<SystemException>> FanOut<'_, R, T, E> {
 
     fn begin_calls(&mut self) {
         while self.running.len() < self.max_concurrent
-            && let Some(reference) = self.references.get(self.begun)
+            && let Some(reference) = self.references.get(self.started_calls)
         {
-            let index = self.begun;
-            self.begun += 1;
+            let index = self.started_calls;
+            self.started_calls += 1;
             if let Some(reference) = reference {
                 let future = (self.call)(with_deadline(reference, self.deadline));
                 self.running.push(IndexedCall { index, future });
@@ -213,7 +213,7 @@ impl<R: Reference, T, E: From<SystemException>> FanOut<'_, R, T, E> {
         while self.timeout_cursor < self.references.len() {
             let index = self.timeout_cursor;
             self.timeout_cursor += 1;
-            let answer = self.answer(index, Err(timeout_exception(index < self.begun).into()));
+            let answer = self.answer(index, Err(timeout_exception(index < self.started_calls).into()));
             if answer.is_some() {
                 return answer;
             }
@@ -233,8 +233,8 @@ fn with_deadline<R: Reference>(reference: &R, deadline: Instant) -> R {
 }
 
 #[cold]
-fn timeout_exception(begun: bool) -> SystemException {
-    if begun {
+fn timeout_exception(has_started: bool) -> SystemException {
+    if has_started {
         return reply_timeout("the call had no reply at the deadline of the fan-out");
     }
     SystemException::timeout().with_minor(minor::TIMEOUT_REQUEST_END).with_reason(

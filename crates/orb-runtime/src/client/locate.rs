@@ -15,7 +15,7 @@ use giop_codec::ior::Ior;
 use giop_proto::{CallError, Reply};
 
 use crate::client::bind::SharedBinding;
-use crate::client::call_progress::CallProgress;
+use crate::client::call_progress::{CallProgress, ForwardRule};
 use crate::client::failure::{bad_redirection, not_executed, raised_by, transient};
 use crate::client::request::address_of;
 use crate::connection::{Binding, SharedConnection, StartedRequest};
@@ -39,9 +39,9 @@ pub(crate) fn reference_in(reply: &Reply) -> Option<Ior> {
     if has_reference { Ior::decode(&mut reply.body()).ok() } else { None }
 }
 
-/// Asks by LocateRequest whether the object exists. If `ignore_rebind_mode` is true, follows forwards even if
+/// Asks by LocateRequest whether the object exists. With [`ForwardRule::Always`], follows forwards even if
 /// the reference's [`RebindMode`](giop_codec::ior::RebindMode) forbids that.
-pub(crate) async fn locate(target: &ObjectRef, ignore_rebind_mode: bool) -> Result<bool, SystemException> {
+pub(crate) async fn locate(target: &ObjectRef, rule: ForwardRule) -> Result<bool, SystemException> {
     static LOCATE: Operation = Operation::twoway("LocateRequest");
     let mut progress = CallProgress::new(target, &LOCATE);
     loop {
@@ -58,7 +58,7 @@ pub(crate) async fn locate(target: &ObjectRef, ignore_rebind_mode: bool) -> Resu
             Some(LocateStatus::ObjectHere) => return Ok(true),
             Some(LocateStatus::UnknownObject) => return Ok(false),
             Some(LocateStatus::ObjectForward | LocateStatus::ObjectForwardPerm) => {
-                progress.follow_forward(&mut reply.body(), ignore_rebind_mode)?;
+                progress.follow_forward(&mut reply.body(), rule)?;
             }
             Some(LocateStatus::SystemException) => {
                 let raised = SystemException::decode(&mut reply.body())
@@ -84,7 +84,7 @@ pub(crate) async fn send_locate_request(
     progress: &CallProgress<'_>,
 ) -> Result<Result<Reply, CallError>, EncodeError> {
     let (pending, StartedRequest { id, mut encoder, .. }) =
-        match link.begin_call(progress.deadline, binding.version, None, progress.begun) {
+        match link.begin_call(progress.deadline, binding.version, None, progress.request_start) {
             Ok(begun) => begun,
             Err(error) => return Ok(Err(error)),
         };

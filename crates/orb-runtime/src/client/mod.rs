@@ -40,7 +40,7 @@ use giop_codec::giop::{ReplyStatus, ResponseFlags};
 use giop_codec::{DecodeError, EncodeError};
 use giop_proto::{Reply, later};
 
-pub(crate) use bind::{incompatible_form, is_incompatible_form};
+pub(crate) use bind::{incompatible_encoding, is_incompatible_encoding};
 pub(crate) use collocated::exists_here;
 pub use collocated::{LocalServant, local};
 pub use deferred::{Defer, Deferred, boxed_array, sendc};
@@ -71,8 +71,8 @@ const UNUSED_CONNECTION_TIMEOUT: Duration = Duration::from_secs(2);
 /// A function that encodes the arguments. It may be called several times for a call.
 type Arguments<'a> = &'a (dyn Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync + 'a);
 
-/// Calls an operation and waits for its results. Called by generated stubs. `raised` decodes an exception of
-/// the operation's raises clause, and returns `None` for other repository ids.
+/// Calls an operation and waits for its results. Called by generated stubs. `decode_exception` decodes an
+/// exception of the operation's raises clause, and returns `None` for other repository ids.
 ///
 /// Fails with the exception that the servant raised; with MARSHAL, COMPLETED_YES, if the reply cannot be
 /// decoded; and with TRANSIENT, COMM_FAILURE or TIMEOUT if there is no reply. Dropping the future cancels the
@@ -82,11 +82,11 @@ pub fn invoke<R, E: From<SystemException>>(
     operation: &'static Operation,
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
     decode: impl Fn(&mut Decoder<'_>) -> Result<R, DecodeError> + Send + Sync,
-    raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>> + Send + Sync,
+    decode_exception: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>> + Send + Sync,
 ) -> impl Future<Output = Result<R, E>> + Send {
     async move {
         let reply = transact(target, operation, ResponseFlags::Target, &encode).await?;
-        results(target, operation, reply, decode, raised)
+        decode_results(target, operation, reply, decode, decode_exception)
     }
 }
 
@@ -100,7 +100,7 @@ pub fn invoke_from<R, E: From<SystemException>>(
     source: StreamedArgument,
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
     decode: impl Fn(&mut Decoder<'_>) -> Result<R, DecodeError> + Send + Sync,
-    raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>> + Send + Sync,
+    decode_exception: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>> + Send + Sync,
 ) -> impl Future<Output = Result<R, E>> + Send {
     async move {
         let response = ResponseFlags::Target;
@@ -112,7 +112,7 @@ pub fn invoke_from<R, E: From<SystemException>>(
                 Box::pin(traced_call::transact_from(target, operation, response, &encode, payload)).await?
             }
         };
-        results(target, operation, reply, decode, raised)
+        decode_results(target, operation, reply, decode, decode_exception)
     }
 }
 
@@ -124,7 +124,7 @@ pub fn invoke_into<S: ResultStream, E: From<SystemException>>(
     operation: &'static Operation,
     source: Option<StreamedArgument>,
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
-    raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>> + Send + Sync,
+    decode_exception: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>> + Send + Sync,
 ) -> impl Future<Output = Result<S, E>> + Send {
     async move {
         let unaligned_fragments = S::ACCEPTS_UNALIGNED_FRAGMENTS;
@@ -140,7 +140,8 @@ pub fn invoke_into<S: ResultStream, E: From<SystemException>>(
         };
         let orb = target.orb();
         if results.reply.status() != ReplyStatus::NoException {
-            return Err(user_exception(orb, &mut results.reply.body().with_context(orb), operation, raised));
+            let body = &mut results.reply.body().with_context(orb);
+            return Err(user_exception(orb, body, operation, decode_exception));
         }
         S::from_results(results).map_err(|error| match error {
             BadResults::Malformed(error) => bad_reply(orb, error, operation).into(),
@@ -183,12 +184,12 @@ fn with_sequence(
 }
 
 #[inline(always)]
-fn results<R, E: From<SystemException>>(
+fn decode_results<R, E: From<SystemException>>(
     target: &ObjectRef,
     operation: &CallOperation<'_>,
     reply: Reply,
     decode: impl Fn(&mut Decoder<'_>) -> Result<R, DecodeError>,
-    raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>>,
+    decode_exception: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>>,
 ) -> Result<R, E> {
     let orb = target.orb();
     if reply.status() == ReplyStatus::NoException {
@@ -196,7 +197,7 @@ fn results<R, E: From<SystemException>>(
             .decode(&orb.pool, |body| decode(&mut body.with_context(orb)))
             .map_err(|error| bad_reply(orb, error, operation).into());
     }
-    Err(user_exception(orb, &mut reply.body().with_context(orb), operation, raised))
+    Err(user_exception(orb, &mut reply.body().with_context(orb), operation, decode_exception))
 }
 
 /// Sends a oneway with the sync scope of the reference. Called by generated stubs. If the future is dropped,
@@ -304,7 +305,8 @@ async fn call(
         let request = OutgoingRequest::new(target, &binding, &link, operation, response, addressing)
             .with_observer(observer);
         observer.record_peer(link.peer());
-        let begun = link.begin_call(progress.deadline, binding.version, request.header_key(), progress.begun);
+        let begun =
+            link.begin_call(progress.deadline, binding.version, request.header_key(), progress.request_start);
         let (pending, mut started) = match begun {
             Ok(begun) => begun,
             Err(error) => {

@@ -6,6 +6,7 @@ use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKi
 use giop_proto::CallError;
 
 use crate::client;
+use crate::client::call_progress::ForwardRule;
 use crate::connection::{SharedConnection, now};
 use crate::reference::object::ObjectRef;
 use crate::reference::operation::Operation;
@@ -56,14 +57,14 @@ impl ObjectRef {
         if let Some(key) = self.own_key() {
             return Ok(self.orb().may_be_here(key));
         }
-        client::locate::locate(self, false).await
+        client::locate::locate(self, ForwardRule::ByRebindMode).await
     }
 
     pub(crate) async fn bind_now(&self) -> Result<(), SystemException> {
         self.clear_bound();
         let exists = match self.own_key() {
             Some(key) => self.orb().may_be_here(key),
-            None => client::locate::locate(self, true).await?,
+            None => client::locate::locate(self, ForwardRule::Always).await?,
         };
         if exists {
             return Ok(());
@@ -88,7 +89,7 @@ impl ObjectRef {
                 flushed
             }
         };
-        // Take the record of earlier losses even if the flush failed: its error also stands for these.
+        // Take the record of earlier losses even if the flush failed, because its error reports these, too.
         let lost_before = self.take_lost_oneways();
         flushed?;
         if lost_before { Err(oneways_lost("an earlier connection broke")) } else { Ok(()) }

@@ -13,7 +13,7 @@ use giop_codec::{ByteOrder, EncodeError, EncodeErrorKind, Version};
 
 use crate::client::Arguments;
 use crate::client::CallObserver;
-use crate::connection::{Binding, Flow, HeaderKey, SharedConnection, StartedRequest, padding};
+use crate::connection::{Binding, Flow, HeaderKey, SharedConnection, StartedRequest, padding_context};
 use crate::reference::ObjectRef;
 use crate::reference::operation::CallOperation;
 use crate::stream::ElementLayout;
@@ -92,7 +92,7 @@ impl<'a> OutgoingRequest<'a> {
         let order = self.operation.raw_arguments.map_or(ByteOrder::NATIVE, |(order, _)| order);
         match self.encode_in(order, started, arguments) {
             // The arguments contain a custom value in the other byte order, which cannot be converted.
-            Err(EncodeError { kind: EncodeErrorKind::CustomState })
+            Err(EncodeError { kind: EncodeErrorKind::UnconvertibleCustomState })
                 if self.operation.raw_arguments.is_none() =>
             {
                 started.has_header = false;
@@ -113,9 +113,9 @@ impl<'a> OutgoingRequest<'a> {
             self.encode_header(order, started)?;
         }
         let e = &mut started.encoder;
-        let end = e.mark();
+        let header_end = e.mark();
         begin_body(e);
-        let begun = e.mark();
+        let body_start = e.mark();
         let body = e.position();
         let may_flow = self.payload.is_none() && self.link.supports_flows();
         if may_flow {
@@ -123,7 +123,7 @@ impl<'a> OutgoingRequest<'a> {
         }
         arguments(e)?;
         if may_flow && e.end_measuring_runs() > 0 {
-            if let Some(flow) = self.begin_flow(e, begun, arguments)? {
+            if let Some(flow) = self.begin_flow(e, body_start, arguments)? {
                 return Ok(Some(flow));
             }
             arguments(e)?;
@@ -134,7 +134,7 @@ impl<'a> OutgoingRequest<'a> {
             return Ok(None);
         }
         if e.position() == body {
-            e.rewind(end); // The padding before the arguments is omitted if there are none.
+            e.rewind(header_end); // The padding before the arguments is omitted if there are none.
         }
         if e.chunk_count() > 1 && self.binding.sends_block_lists && !self.operation.is_streamed {
             insert_block_list(e);
@@ -149,7 +149,7 @@ impl<'a> OutgoingRequest<'a> {
     fn begin_flow<'b>(
         &self,
         e: &mut Encoder,
-        begun: Mark,
+        body_start: Mark,
         arguments: Arguments<'b>,
     ) -> Result<Option<Flow<'b>>, EncodeError> {
         let end = e.position();
@@ -159,7 +159,7 @@ impl<'a> OutgoingRequest<'a> {
         if may_flow {
             finish_message(e, MessageHeader::SIZE_AT)?;
         }
-        e.rewind(begun);
+        e.rewind(body_start);
         let size = end.saturating_sub(e.position()) as u64;
         Ok(may_flow.then_some(Flow { arguments, size }))
     }
@@ -174,7 +174,7 @@ impl<'a> OutgoingRequest<'a> {
         e.set_code_sets(binding.code_sets);
         e.set_base_end_tags(binding.writes_base_end_tags);
         put_message_header(e, MessageType::Request);
-        let begun = e.mark();
+        let header_start = e.mark();
         let own = &target.options().contexts;
         let joined: Vec<ServiceContext>;
         let trace = self.observer.context();
@@ -204,12 +204,13 @@ impl<'a> OutgoingRequest<'a> {
             contexts,
         };
         header.encode(e)?;
-        if let Some((_, phase)) = operation.raw_arguments
+        if let Some((_, start_modulo_8)) = operation.raw_arguments
             && binding.version < Version::V1_2
-            && e.position() % 8 != phase
+            && e.position() % 8 != start_modulo_8
         {
-            e.rewind(begun);
-            let contexts: Vec<ServiceContext> = contexts.to_vec().into_iter().chain([padding()]).collect();
+            e.rewind(header_start);
+            let contexts: Vec<ServiceContext> =
+                contexts.to_vec().into_iter().chain([padding_context()]).collect();
             RequestHeader { contexts: ServiceContexts::from(&*contexts), ..header }.encode(e)?;
         }
         if self.payload.is_none()

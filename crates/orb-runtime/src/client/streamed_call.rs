@@ -14,7 +14,7 @@ use giop_proto::{CallError, Reply, SentPart};
 
 use crate::client::CallObserver;
 use crate::client::bind::ExclusiveBinding;
-use crate::client::call_progress::{CallProgress, RetryBudget, address_form_repeated};
+use crate::client::call_progress::{CallProgress, ForwardRule, RetryBudget, address_form_repeated};
 use crate::client::failure::{call_failed, raised_by, system_exception};
 use crate::client::locate::send_locate_request;
 use crate::client::request::OutgoingRequest;
@@ -104,13 +104,14 @@ async fn call(
         let request = OutgoingRequest::new(target, &binding, link, operation, response, addressing)
             .with_observer(observer);
         observer.record_peer(link.peer());
-        let (pending, started) = match link.begin_call(deadline, binding.version, None, progress.begun) {
-            Ok(begun) => begun,
-            Err(error) => {
-                progress.retry_or_fail(error, link)?;
-                continue;
-            }
-        };
+        let (pending, started) =
+            match link.begin_call(deadline, binding.version, None, progress.request_start) {
+                Ok(begun) => begun,
+                Err(error) => {
+                    progress.retry_or_fail(error, link)?;
+                    continue;
+                }
+            };
         if let Some(unaligned_fragments) = unaligned_fragments {
             pending.stream_reply(unaligned_fragments);
             lease.set_awaits_result(true);
@@ -147,7 +148,7 @@ async fn call(
                 rewind(payload, operation, link, raised, reason)?;
             }
             ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => {
-                progress.follow_forward(&mut reply.body(), false)?;
+                progress.follow_forward(&mut reply.body(), ForwardRule::ByRebindMode)?;
                 // The form of the address that this server requested does not apply to the next server.
                 addressing = None;
                 let reason = "the server forwarded the call; the next call is sent to the new location";
@@ -178,7 +179,7 @@ async fn locate_first(
     match send_locate_request(target, link, binding, progress).await? {
         Ok(reply) => match reply.locate_status() {
             Some(LocateStatus::ObjectForward | LocateStatus::ObjectForwardPerm) => {
-                progress.follow_forward(&mut reply.body(), false)?;
+                progress.follow_forward(&mut reply.body(), ForwardRule::ByRebindMode)?;
                 Ok(false)
             }
             Some(LocateStatus::UnknownObject) => {
@@ -260,7 +261,7 @@ fn rewind(
         "`{}` at {}: {reason}; the request was not sent again, because {} of the {} bytes of its source were already read, and the source can be read only once",
         operation.name,
         link.peer(),
-        payload.returned(),
+        payload.returned_bytes(),
         payload.len(),
     )))
 }
@@ -403,14 +404,14 @@ fn failed_during_payload(
     link: &SharedConnection,
     payload: Option<&Payload>,
 ) -> SystemException {
-    let Some(payload) = payload.filter(|payload| payload.returned() < payload.len()) else {
+    let Some(payload) = payload.filter(|payload| payload.returned_bytes() < payload.len()) else {
         return call_failed(adapted, operation, link);
     };
     adapted.into_system_exception().with_reason(format!(
         "`{}` at {} failed after {} of the {} bytes of its source were read: {error}",
         operation.name,
         link.peer(),
-        payload.returned(),
+        payload.returned_bytes(),
         payload.len()
     ))
 }
@@ -428,7 +429,7 @@ fn unsent_at_deadline(
             "`{}` at {}: the deadline passed after {} of the {} bytes of its source were read",
             operation.name,
             link.peer(),
-            payload.returned(),
+            payload.returned_bytes(),
             payload.len()
         ))
 }

@@ -20,9 +20,10 @@ use crate::transport::tls::TlsSocket;
 pub(crate) async fn secure(orb: &Arc<Shared>, stream: TcpStream, host: &str) -> io::Result<Socket> {
     let mut handshake = HandshakeCounter { core: orb, succeeded: false };
     let outcome = async {
-        let tls = orb.config.tls.as_ref().and_then(Tls::client).ok_or(HandshakeFailure::NotConfigured(
-            "no certificates of servers are trusted; use TlsBuilder::trust or TlsBuilder::pin",
-        ));
+        let tls =
+            orb.config.tls.as_ref().and_then(Tls::client_config).ok_or(HandshakeFailure::NotConfigured(
+                "no certificates of servers are trusted; use TlsBuilder::trust or TlsBuilder::pin",
+            ));
         let name = ServerName::try_from(host.to_owned())
             .map_err(|_| HandshakeFailure::NotConfigured("the host must be a DNS name or an IP address"));
         let connection = ClientConnection::new(tls?, name?)?;
@@ -46,7 +47,7 @@ struct HandshakeCounter<'a> {
 
 impl Drop for HandshakeCounter<'_> {
     fn drop(&mut self) {
-        let counts = &self.core.sockets.tls;
+        let counts = &self.core.transport.tls;
         let count = if self.succeeded { &counts.sessions } else { &counts.failed };
         count.fetch_add(1, Ordering::Relaxed);
         if !self.succeeded {

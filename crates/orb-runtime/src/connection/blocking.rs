@@ -60,7 +60,7 @@ pub(crate) enum PollMode {
 
 /// Returns how a call without a reply behaves when it is polled. Counts the call if it is deferred.
 #[inline]
-pub(crate) fn mode(cx: &Context<'_>) -> PollMode {
+pub(crate) fn poll_mode(cx: &Context<'_>) -> PollMode {
     WAIT_STATE.with(|waiting| match waiting.mode.get() {
         PollMode::Async => PollMode::Async,
         PollMode::Deferred => {

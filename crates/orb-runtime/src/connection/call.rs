@@ -18,7 +18,7 @@ use crate::connection::flow::Flow;
 use crate::connection::headers::HeaderKey;
 use crate::connection::{
     LockedState, MAX_BACKLOG_BYTES, MAX_LOW_WATER_BYTES, SINGLE_READ, SLOW_READ_BYTES, SharedConnection,
-    State, before_first_message, blocking, now,
+    State, blocking, is_before_first_message, now,
 };
 use crate::transport::Progress;
 
@@ -118,7 +118,7 @@ impl SharedConnection {
         self.lock().keep_encoder(encoder);
     }
 
-    /// Queues a oneway after waiting for capacity. If dropped, all of the message is queued, or nothing.
+    /// Waits for capacity, then queues a oneway. If dropped, the whole message is queued, or nothing of it.
     pub(crate) async fn send_oneway(
         self: &Arc<Self>,
         encoder: Box<Encoder>,
@@ -216,7 +216,7 @@ impl SharedConnection {
             if let Some(outcome) = state.machine.call(call).take_outcome() {
                 return Poll::Ready(outcome);
             }
-            match blocking::mode(cx) {
+            match blocking::poll_mode(cx) {
                 PollMode::Async => {}
                 PollMode::Deferred => {
                     state.await_by_driver(call, cx);
@@ -308,13 +308,13 @@ impl SharedConnection {
             // With an io_uring, `read_ring` sets the value when it starts a receive.
             return;
         }
-        let rest = state.machine.input().granted_rest();
+        let rest = state.machine.input().granted_missing_bytes();
         let slow = match rest {
             SLOW_READ_BYTES.. => state.reads.low_water > 1 || state.reads.last_read_bytes < SLOW_READ_BYTES,
             // If less is missing, fewer wake-ups save time only if single TCP segments arrive.
             LOW_WATER_MIN_REST_BYTES.. => state.reads.last_read_bytes < SEGMENT_READ_BYTES,
             _ => false,
-        } && !before_first_message(state);
+        } && !is_before_first_message(state);
         #[cfg(feature = "experiments")]
         let slow = slow && self.adapts_low_water;
         self.apply_low_water(state, if slow { rest.min(MAX_LOW_WATER_BYTES) } else { 1 });
@@ -341,7 +341,7 @@ impl SharedConnection {
         // than waking the task for it. The time is limited, so that the task can also do other work.
         while received
             && state.reads.last_read_bytes >= BULK_READ_BYTES
-            && state.machine.input().granted_rest() >= SLOW_READ_BYTES
+            && state.machine.input().granted_missing_bytes() >= SLOW_READ_BYTES
             && state.machine.wants_read()
             && state.clock.saturating_duration_since(begun) < MAX_READ_TIME
         {

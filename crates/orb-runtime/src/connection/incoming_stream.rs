@@ -3,7 +3,7 @@
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use giop_proto::{Chunk, Loan, LoanReturn, StreamOf};
+use giop_proto::{Chunk, Loan, LoanReturn, StreamId};
 
 use crate::connection::{LockedState, SharedConnection, now};
 use crate::transport::drop_loans;
@@ -21,34 +21,34 @@ pub(crate) enum LoanResult {
 
 impl SharedConnection {
     /// Opens the payload, which is kept until it is taken or abandoned. `size` is its size in bytes, if
-    /// known. `phase` is where in an element it begins, or `None` for a payload of bytes.
-    pub(crate) fn open_stream(&self, of: StreamOf, size: Option<u64>, phase: Option<usize>) {
+    /// known. `element_offset` is the position within an element at which it begins, or `None` for bytes.
+    pub(crate) fn open_stream(&self, stream_id: StreamId, size: Option<u64>, element_offset: Option<usize>) {
         let mut state = self.lock();
-        state.machine.input_mut().open_stream(of, size);
-        if let Some(phase) = phase {
-            state.machine.input_mut().align_stream(of, phase);
+        state.machine.input_mut().open_stream(stream_id, size);
+        if let Some(element_offset) = element_offset {
+            state.machine.input_mut().align_stream(stream_id, element_offset);
         }
     }
 
     /// Ends the connection at the deadline, unless the whole payload has been received before.
-    pub(crate) fn limit_stream(&self, of: StreamOf, deadline: Instant) {
+    pub(crate) fn set_stream_deadline(&self, stream_id: StreamId, deadline: Instant) {
         let mut state = self.lock();
-        state.machine.input_mut().limit_stream(of, deadline);
+        state.machine.input_mut().set_stream_deadline(stream_id, deadline);
         state.rearm(deadline);
     }
 
     /// Returns the number of bytes of the payload that are still to be received, or `u64::MAX` if unknown.
-    pub(crate) fn stream_rest(&self, of: StreamOf) -> u64 {
-        self.lock().machine.input().stream_rest(of)
+    pub(crate) fn missing_stream_bytes(&self, stream_id: StreamId) -> u64 {
+        self.lock().machine.input().missing_stream_bytes(stream_id)
     }
 
     pub(crate) fn max_stream_size(&self) -> u64 {
         self.lock().machine.limits().max_stream_size
     }
 
-    pub(crate) fn poll_chunk(&self, of: StreamOf, cx: &mut Context<'_>) -> Poll<Chunk> {
+    pub(crate) fn poll_chunk(&self, stream_id: StreamId, cx: &mut Context<'_>) -> Poll<Chunk> {
         let mut state = self.lock();
-        let chunk = state.machine.stream(of).take_chunk(now());
+        let chunk = state.machine.stream(stream_id).take_chunk(now());
         // The connection can now receive the next chunk.
         state.let_driver_read();
         if let Chunk::Pending = chunk {
@@ -59,9 +59,9 @@ impl SharedConnection {
     }
 
     /// Returns the next bytes of the payload if they have already been received.
-    pub(crate) fn ready_chunk(&self, of: StreamOf) -> Chunk {
+    pub(crate) fn ready_chunk(&self, stream_id: StreamId) -> Chunk {
         let mut state = self.lock();
-        let chunk = state.machine.stream(of).take_ready_chunk();
+        let chunk = state.machine.stream(stream_id).take_ready_chunk();
         if matches!(chunk, Chunk::End | Chunk::Lost) {
             state.wake_driver();
         }
@@ -71,13 +71,13 @@ impl SharedConnection {
     /// Lends the memory in `loan` for the next bytes of the payload, and waits until it is returned.
     pub(crate) fn poll_loan(
         &self,
-        of: StreamOf,
+        stream_id: StreamId,
         loan: &mut Option<Box<Loan>>,
         cx: &mut Context<'_>,
     ) -> Poll<LoanResult> {
         let mut state = self.lock();
         if let Some(loan) = loan.take() {
-            if let Err(loan) = state.machine.stream(of).lend(loan, now()) {
+            if let Err(loan) = state.machine.stream(stream_id).lend(loan, now()) {
                 return Poll::Ready(LoanResult::Unused(loan));
             }
             state.let_driver_read();
@@ -101,9 +101,9 @@ impl SharedConnection {
         self.lock().machine.input().largest_received_bytes()
     }
 
-    pub(crate) fn abandon_stream(&self, of: StreamOf) {
+    pub(crate) fn abandon_stream(&self, stream_id: StreamId) {
         let mut state = self.lock();
-        let loan = state.machine.stream(of).abandon();
+        let loan = state.machine.stream(stream_id).abandon();
         state.let_driver_read();
         if state.machine.input().is_loan_in_use()
             && let Some(ring) = self.socket.ring()

@@ -5,8 +5,9 @@
 //!   buffers that the machine lends, and locks again to report the result. While the flag is set, other
 //!   callers only queue their messages. The driver writes the bytes that the socket did not accept.
 //!   Therefore, a message is sent completely even if the future of its caller is dropped.
-//! * **Read.** If a client connection has only one pending call, its caller reads the socket. In all other
-//!   cases, the driver reads. A caller reads only while its future is being polled.
+//! * **Read.** The caller of the only pending call of a client connection reads the socket, unless the server
+//!   may send requests or an io_uring is used. In all other cases, the driver reads. A caller reads only
+//!   while its future is being polled.
 //! * **Spin.** A reader may poll the socket, without the lock, for a limited time before it sleeps.
 //! * **Low water.** While the rest of a large message arrives in small pieces, the low-water mark of the
 //!   socket is raised. The socket then becomes readable only when a large part has arrived.
@@ -100,7 +101,7 @@ pub(crate) struct State {
     pub(crate) stream_reader: Option<Waker>,
     /// True if the driver dispatches no requests until more of the queue has been written.
     pub(crate) holds_requests: bool,
-    pub(crate) shut_down: bool,
+    pub(crate) is_socket_shut_down: bool,
 }
 
 /// Which task reads the socket, and when the driver runs.
@@ -173,7 +174,7 @@ impl SharedConnection {
             shares_bulk_data,
             stream_reader: None,
             holds_requests: false,
-            shut_down: false,
+            is_socket_shut_down: false,
         };
         Arc::new(Self {
             socket,
@@ -218,8 +219,8 @@ impl SharedConnection {
         &self.peer
     }
 
-    pub(crate) fn session(&self) -> Option<&Arc<TlsSession>> {
-        self.socket.session()
+    pub(crate) fn tls_session(&self) -> Option<&Arc<TlsSession>> {
+        self.socket.tls_session()
     }
 
     pub(crate) fn protocol_error(&self) -> Option<giop_proto::ProtocolError> {
@@ -306,7 +307,7 @@ impl SharedConnection {
         state.wake_driver();
     }
 
-    pub(crate) fn calls_waiting(&self) -> usize {
+    pub(crate) fn pending_call_count(&self) -> usize {
         self.lock().machine.pending_call_count()
     }
 
@@ -428,7 +429,8 @@ impl State {
         }
     }
 
-    /// Wakes the tasks that wait for capacity, if there is some. Returns whether more messages can be queued.
+    /// Wakes the tasks that wait for capacity, if there is some or a reply is sent in parts. Returns whether
+    /// there is capacity.
     #[inline]
     fn wake_after_write(&mut self) -> bool {
         let has_capacity = self.machine.output().backlog() < MAX_BACKLOG_BYTES;
@@ -492,12 +494,12 @@ impl fmt::Debug for SharedConnection {
 
 /// Returns whether no message has been received completely. Until then, bytes are read as soon as they
 /// arrive, so that `server::connection_limiter` can distinguish a slow sender from an idle one.
-fn before_first_message(state: &State) -> bool {
-    state.machine.received().0 == 0
+fn is_before_first_message(state: &State) -> bool {
+    state.machine.received_counts().0 == 0
 }
 
 /// Returns a service context that shifts the following bytes by 4 bytes, half of the maximum alignment.
-pub(crate) fn padding() -> ServiceContext {
+pub(crate) fn padding_context() -> ServiceContext {
     ServiceContext { id: ContextId::ZORB_PADDING, data: Bytes::from_static(&[0; 4]) }
 }
 

@@ -12,7 +12,7 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use crate::connection::{
-    LockedState, MAX_LOW_WATER_BYTES, SLOW_READ_BYTES, SharedConnection, State, before_first_message, now,
+    LockedState, MAX_LOW_WATER_BYTES, SLOW_READ_BYTES, SharedConnection, State, is_before_first_message, now,
 };
 use crate::transport::uring::UringSocket;
 use crate::transport::{ReadCompletion, RingRead};
@@ -157,11 +157,11 @@ impl SharedConnection {
         match read {
             RingRead::Pending => {}
             RingRead::Idle if state.machine.may_wait_with_buf() && !state.ring.is_buffer_withheld => {
-                let rest = state.machine.input().granted_rest();
+                let rest = state.machine.input().granted_missing_bytes();
                 let slow = state.ring.receives_slowly && rest >= SLOW_READ_BYTES;
                 #[cfg(feature = "experiments")]
                 let slow = slow && self.adapts_low_water;
-                let completion = if before_first_message(&state) {
+                let completion = if is_before_first_message(&state) {
                     ReadCompletion::AnyBytes
                 } else if slow {
                     ReadCompletion::LowWater

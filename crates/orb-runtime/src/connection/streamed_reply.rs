@@ -60,7 +60,7 @@ impl SharedConnection {
         let _ = self.flush(state);
     }
 
-    /// Abandons an incomplete reply. If no other can be sent, closes the connection and returns `false`.
+    /// Abandons an incomplete reply. If no other can replace it, closes the connection and returns `false`.
     pub(crate) fn break_reply(&self, token: ServeToken) -> bool {
         let mut state = self.lock();
         let replaceable = state.machine.request(token).break_reply();

@@ -100,7 +100,7 @@ impl Guard {
         let epoch = logins.authenticator.epoch();
         self.accepted.discard_outdated(epoch);
         let digest = self.accepted.digest(context.data);
-        if let Some(caller) = self.accepted.recent(&digest) {
+        if let Some(caller) = self.accepted.recent_caller(&digest) {
             return AuthOutcome::Accepted(caller.clone());
         }
         let (number, outcome) = match SasContext::from_service_context(&context) {
@@ -124,7 +124,7 @@ impl Guard {
             Err(error) => {
                 orb.counters.hit_decoding_limit(&error);
                 self.log_refusal("the security context cannot be decoded");
-                let exception = error.system(CompletionStatus::No);
+                let exception = error.to_system_exception(CompletionStatus::No);
                 return AuthOutcome::Refused(Box::new(Refusal { exception, context: None }));
             }
         };
@@ -183,7 +183,7 @@ impl Guard {
             return Err(ContextRejection::new(ContextFailure::POLICY_CONFLICT, text));
         }
         let digest = self.accepted.digest(token);
-        if let Some(principal) = self.accepted.login(&digest) {
+        if let Some(principal) = self.accepted.login_principal(&digest) {
             return Ok(LoginOutcome::Known(Some(Arc::clone(principal))));
         }
         let is_this = |pending: &mut PendingLogin| pending.token == digest && pending.epoch == epoch;

@@ -48,7 +48,7 @@ impl<'a> Access<'a> {
         self.path.names().into_iter().flatten()
     }
 
-    /// Returns the id of the object within its POA, or the key of an object under a plain key.
+    /// Returns the id of the object within its POA, or the whole key of an object with a plain key.
     #[must_use]
     pub fn object_id(&self) -> &'a [u8] {
         self.object_id

@@ -103,7 +103,7 @@ impl Credentials {
         };
         let mut unmet = None;
         for mechanism in &offered.mechanisms {
-            match self.context_by(mechanism, tls, may_send) {
+            match self.context_for_mechanism(mechanism, tls, may_send) {
                 Ok(context) => return Ok(context),
                 // Report the first mechanism that the connection supports.
                 Err(MechanismError::OtherConnection) => {}
@@ -120,7 +120,7 @@ impl Credentials {
         }
     }
 
-    fn context_by(
+    fn context_for_mechanism(
         &self,
         mechanism: &CompoundSecMech,
         tls: bool,
@@ -136,7 +136,7 @@ impl Credentials {
         }
         let AsContextSec { supports, requires, mechanism: oid, target_name } = &mechanism.authentication;
         let authentication = AssociationOptions::ESTABLISH_TRUST_IN_CLIENT;
-        let accepts = supports.has(authentication) && *oid == Oid::GSSUP && self.is_for(target_name);
+        let accepts = supports.has(authentication) && *oid == Oid::GSSUP && self.may_log_in_to(target_name);
         let login = accepts && may_send && self.login.is_some();
         if requires.has(authentication) && !login {
             return match (&self.login, may_send) {
@@ -179,7 +179,7 @@ impl Credentials {
     }
 
     /// Returns whether the login may be sent to a server whose reference specifies this target name.
-    fn is_for(&self, target_name: &Bytes) -> bool {
+    fn may_log_in_to(&self, target_name: &Bytes) -> bool {
         let Some(realm) = &self.realm else { return true };
         let name = ExportedName::from_octets(target_name);
         name.as_ref()
@@ -228,7 +228,7 @@ impl Security {
     ) -> Result<Option<ServiceContext>, SystemException> {
         // Without credentials, send no context. A server that requires one refuses the call.
         let Some(credentials) = own.or(self.credentials.as_ref()) else { return Ok(None) };
-        let tls = link.session().is_some();
+        let tls = link.tls_session().is_some();
         let private = super::guard::is_private(link.peer(), tls);
         match credentials.context(profile, tls, private) {
             Ok(None) => Ok(None),

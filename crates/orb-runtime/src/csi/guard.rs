@@ -11,7 +11,7 @@ use giop_codec::csi::SasContext;
 use giop_codec::giop::ServiceContext;
 
 use crate::csi::authentication::PendingLogin;
-use crate::csi::principal::{Principal, by_certificate};
+use crate::csi::principal::{Principal, certified_principal};
 use crate::csi::security::Security;
 use crate::tls::TlsSession;
 use crate::transport::Peer;
@@ -63,7 +63,7 @@ pub(super) struct AcceptedContexts {
 
 impl Guard {
     pub(super) fn new(security: &Security, peer: Peer, session: Option<Arc<TlsSession>>) -> Self {
-        let principal = by_certificate(session.as_deref());
+        let principal = certified_principal(session.as_deref());
         Self {
             is_private: is_private(&peer, session.is_some()),
             security: security.clone(),
@@ -125,11 +125,11 @@ impl AcceptedContexts {
     }
 
     #[inline]
-    pub(super) fn recent(&self, digest: &TokenDigest) -> Option<&Caller> {
+    pub(super) fn recent_caller(&self, digest: &TokenDigest) -> Option<&Caller> {
         self.recent.iter().find(|(other, _)| other == digest).map(|(_, caller)| caller)
     }
 
-    pub(super) fn login(&self, digest: &TokenDigest) -> Option<&Arc<Principal>> {
+    pub(super) fn login_principal(&self, digest: &TokenDigest) -> Option<&Arc<Principal>> {
         self.logins.iter().find(|(other, _)| other == digest).map(|(_, principal)| principal)
     }
 

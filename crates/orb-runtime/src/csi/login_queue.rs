@@ -42,11 +42,11 @@ impl LoginQueue {
         Arc::new(Self { permits, max_queued: max_queued.max(1), queued: Mutex::default() })
     }
 
-    /// Queues a login of a request with a size of `bytes`. If the queue is full, evicts the last login of the
-    /// network with the most entries. Returns `None` unless that network has at least two more entries than
-    /// the network of the peer.
+    /// Queues a login of a request with a size of `bytes`. While the queue is full, evicts the last login
+    /// of the network with the most entries. Returns `None` when that network has fewer than two entries more
+    /// than the network of the peer. Logins that were evicted before stay evicted.
     pub(super) fn enqueue(self: &Arc<Self>, peer: &Peer, bytes: usize) -> Option<QueueEntry> {
-        let network = peer.address().map(network_of);
+        let network = peer.ip_address().map(network_of);
         let mut queued = lock(&self.queued);
         while !self.has_capacity(&queued, bytes) {
             let mut counts = HashMap::<_, usize>::new();

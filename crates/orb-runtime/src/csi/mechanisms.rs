@@ -11,19 +11,19 @@ use crate::csi::security::Security;
 
 impl Security {
     /// Returns the component of a profile, if there is anything to describe. `tls` describes the TLS port at
-    /// `host`. `plain` is `Some` if there are addresses without TLS, and true if others cannot read
-    /// connections to them.
+    /// `host`. `plain_is_private` is `None` if there are no addresses without TLS. Otherwise, it is true if
+    /// others cannot read connections to them.
     pub(crate) fn component(
         &self,
         host: &str,
         tls: Option<SslSecTrans>,
-        plain: Option<bool>,
+        plain_is_private: Option<bool>,
     ) -> Option<TaggedComponent> {
         let logins = self.logins.as_deref()?;
         let secure = tls.map(|ssl| {
             let mut requires = AssociationOptions(ssl.target_requires);
-            if plain.is_some() {
-                // Connections without TLS have their own mechanism, so these requirements apply only to TLS.
+            if plain_is_private.is_some() {
+                // Connections without TLS have their own mechanism, or none, so this applies only to TLS.
                 requires = AssociationOptions::INTEGRITY.union(AssociationOptions::CONFIDENTIALITY);
             }
             let supports = AssociationOptions(ssl.target_supports & !SslSecTrans::NO_PROTECTION);
@@ -31,7 +31,7 @@ impl Security {
             let transport = TlsSecTrans { supports, requires, addresses: vec![address] };
             logins.mechanism(TransportMechanism::Tls(transport), requires, true)
         });
-        let plain = plain.and_then(|private| {
+        let plain = plain_is_private.and_then(|private| {
             let accepts_passwords = private || logins.allows_plaintext;
             let is_usable = accepts_passwords || logins.required == Required::Nothing;
             is_usable.then(|| {

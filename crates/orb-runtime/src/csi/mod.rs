@@ -74,7 +74,7 @@ pub(crate) use credentials::with_refusal_reason;
 pub use credentials::{AssertedIdentity, Credentials};
 pub(crate) use guard::{Caller, Guard};
 pub use logins::{Authenticator, Login, LoginRefused, Logins, Required};
-pub(crate) use principal::by_certificate;
+pub(crate) use principal::certified_principal;
 pub use principal::{Principal, PrincipalKind};
 pub use rules::{Rules, RulesError};
 pub use security::CsiStats;

@@ -66,7 +66,7 @@ impl Principal {
     }
 }
 
-pub(crate) fn by_certificate(session: Option<&TlsSession>) -> Option<Arc<Principal>> {
+pub(crate) fn certified_principal(session: Option<&TlsSession>) -> Option<Arc<Principal>> {
     let subject = session.and_then(TlsSession::subject)?;
     Some(Arc::new(Principal::new(PrincipalKind::Certificate, subject)))
 }

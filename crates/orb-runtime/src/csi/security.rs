@@ -55,7 +55,7 @@ impl Security {
     pub(crate) fn guard(&self, link: &SharedConnection) -> Option<Box<Guard>> {
         let checks_requests = self.logins.is_some() || self.authorizer.is_some();
         let is_guarded = checks_requests && !matches!(link.peer(), Peer::Local);
-        is_guarded.then(|| Box::new(Guard::new(self, link.peer().clone(), link.session().cloned())))
+        is_guarded.then(|| Box::new(Guard::new(self, link.peer().clone(), link.tls_session().cloned())))
     }
 
     /// Returns the reason why no caller could log in, if there is one. `only_plain_tcp` is true if the ORB
@@ -101,10 +101,10 @@ impl Shared {
         &self,
         host: &str,
         tls_port: Option<u16>,
-        plain: Option<bool>,
+        plain_is_private: Option<bool>,
     ) -> Option<TaggedComponent> {
         let tls = self.config.tls.as_ref();
-        let ssl = tls_port.and_then(|port| Some(tls?.component(port, plain.is_some())));
-        self.security().component(host, ssl, plain)
+        let ssl = tls_port.and_then(|port| Some(tls?.component(port, plain_is_private.is_some())));
+        self.security().component(host, ssl, plain_is_private)
     }
 }

@@ -12,7 +12,7 @@ use giop_codec::giop::{ContextId, ReplyStatus, ResponseFlags, ServiceContext, Se
 use giop_codec::{EncodeError, Version};
 use giop_proto::{RawBody, Reply};
 
-use crate::client::{self, is_incompatible_form};
+use crate::client::{self, is_incompatible_encoding};
 use crate::dynamic::error::DynamicException;
 use crate::dynamic::request::Request;
 use crate::dynamic::servant::{DynServant, DynamicSkeleton};
@@ -135,7 +135,7 @@ impl Bridge {
                 incoming.reply_raw(reply.status(), contexts, &reply.raw_body())
             }
             (Ok(None), _) => incoming.reply(|_| Ok(())),
-            (Err(exception), Some(interface)) if is_incompatible_form(&exception) => {
+            (Err(exception), Some(interface)) if is_incompatible_encoding(&exception) => {
                 let servant = ReencodingServant(self.target.clone());
                 DynamicSkeleton { interface: Arc::clone(interface), servant }.serve(incoming).await
             }
@@ -149,22 +149,22 @@ impl Bridge {
         body: &RawBody,
         wants_reply: bool,
     ) -> Result<Option<Reply>, SystemException> {
-        if body.is_fragmented() || !body.phase().is_multiple_of(4) {
-            return Err(client::incompatible_form(
+        if body.is_fragmented() || !body.start_modulo_8().is_multiple_of(4) {
+            return Err(client::incompatible_encoding(
                 SystemExceptionKind::ImpLimit,
                 "arguments in GIOP 1.1 fragments, or after an unaligned principal, cannot be forwarded unchanged",
             ));
         }
         let target = with_contexts(&self.target_for(body), &current.contexts());
-        let called = CallOperation::temporary(current.operation(), !wants_reply)
-            .with_raw_arguments(body.order(), body.phase());
+        let operation = CallOperation::temporary(current.operation(), !wants_reply)
+            .with_raw_arguments(body.order(), body.start_modulo_8());
         let encode = |e: &mut Encoder| -> Result<(), EncodeError> {
             body.put(e);
             Ok(())
         };
         match wants_reply {
-            true => client::transact(&target, &called, ResponseFlags::Target, &encode).await.map(Some),
-            false => client::send_without_reply(&target, &called, encode).await.map(|()| None),
+            true => client::transact(&target, &operation, ResponseFlags::Target, &encode).await.map(Some),
+            false => client::send_without_reply(&target, &operation, encode).await.map(|()| None),
         }
     }
 }

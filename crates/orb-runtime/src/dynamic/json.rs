@@ -51,11 +51,11 @@ impl ObjectRef {
         } else {
             request.with_json(arguments)?
         };
-        let answered = request.invoke().await?;
-        if !is_large(answered.byte_len()) {
-            return Ok(answered.to_json()?);
+        let reply = request.invoke().await?;
+        if !is_large(reply.byte_len()) {
+            return Ok(reply.to_json()?);
         }
-        Ok(offload(self.orb(), CompletionStatus::Yes, move || answered.to_json()).await??)
+        Ok(offload(self.orb(), CompletionStatus::Yes, move || reply.to_json()).await??)
     }
 }
 

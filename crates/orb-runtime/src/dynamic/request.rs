@@ -268,11 +268,11 @@ impl Request {
             return Ok(DynamicReply::default());
         }
         self.check_before_sending()?;
-        let called = CallOperation::temporary(&self.operation, false);
-        let located = LocatedErrorSlot::new();
-        let encode = |e: &mut Encoder| located.keep_encode_error(self.encode(e));
-        let reply = client::transact(&self.target, &called, ResponseFlags::Target, &encode).await;
-        let reply = reply.map_err(|exception| with_location(&located, exception))?;
+        let operation = CallOperation::temporary(&self.operation, false);
+        let error_slot = LocatedErrorSlot::new();
+        let encode = |e: &mut Encoder| error_slot.keep_encode_error(self.encode(e));
+        let reply = client::transact(&self.target, &operation, ResponseFlags::Target, &encode).await;
+        let reply = reply.map_err(|exception| with_location(&error_slot, exception))?;
         if !is_large(reply.body().remaining()) {
             return self.decode_reply(reply);
         }
@@ -303,11 +303,11 @@ impl Request {
                 .with_minor(minor::BAD_PARAM_ONEWAY_DEFINITION)
                 .with_reason(format!("`{}` {text}", self.operation)));
         }
-        let called = CallOperation::temporary(&self.operation, true);
-        let located = LocatedErrorSlot::new();
-        let encode = |e: &mut Encoder| located.keep_encode_error(self.encode(e));
-        let sent = client::send_without_reply(&self.target, &called, encode).await;
-        sent.map_err(|exception| with_location(&located, exception))
+        let operation = CallOperation::temporary(&self.operation, true);
+        let error_slot = LocatedErrorSlot::new();
+        let encode = |e: &mut Encoder| error_slot.keep_encode_error(self.encode(e));
+        let sent = client::send_without_reply(&self.target, &operation, encode).await;
+        sent.map_err(|exception| with_location(&error_slot, exception))
     }
 
     fn check_before_sending(&self) -> Result<(), SystemException> {
@@ -339,18 +339,18 @@ impl Request {
 
     fn decode_reply(&self, reply: Reply) -> Result<DynamicReply, DynamicException> {
         let orb = self.target.orb();
-        let called = &CallOperation::temporary(&self.operation, false);
+        let operation = &CallOperation::temporary(&self.operation, false);
         if reply.status() != ReplyStatus::NoException {
-            return Err(self.decode_user_exception(&reply, called));
+            return Err(self.decode_user_exception(&reply, operation));
         }
-        let located = LocatedErrorSlot::new();
+        let error_slot = LocatedErrorSlot::new();
         let decoded = reply.decode(&orb.pool, |body| {
             let mut d = body.with_context(orb);
             let decoded = self.decode_results(&mut d);
-            located.keep_decode_error(&d, decoded)
+            error_slot.keep_decode_error(&d, decoded)
         });
         decoded.map_err(|error| {
-            bad_reply(self.target.orb(), located.take(), error, &self.operation, called).into()
+            bad_reply(self.target.orb(), error_slot.take(), error, &self.operation, operation).into()
         })
     }
 
@@ -364,21 +364,23 @@ impl Request {
     }
 
     #[cold]
-    fn decode_user_exception(&self, reply: &Reply, called: &CallOperation<'_>) -> DynamicException {
+    fn decode_user_exception(&self, reply: &Reply, operation: &CallOperation<'_>) -> DynamicException {
         let id = match reply.body().read_unconverted_str() {
             Ok(id) => id.to_owned(),
-            Err(error) => return client::bad_reply(self.target.orb(), error, called).into(),
+            Err(error) => return client::bad_reply(self.target.orb(), error, operation).into(),
         };
         let declared =
             self.raises.iter().find(|code| code.unaliased().id().is_ok_and(|declared| declared == id));
         let Some(code) = declared else {
-            return client::undeclared_user_exception(called, &id).into();
+            return client::undeclared_user_exception(operation, &id).into();
         };
         let mut d = reply.body().with_context(self.target.orb());
-        let located = LocatedErrorSlot::new();
-        match located.keep_decode_error(&d.clone(), Any::decode_value_with_path(code, &mut d)) {
+        let error_slot = LocatedErrorSlot::new();
+        match error_slot.keep_decode_error(&d.clone(), Any::decode_value_with_path(code, &mut d)) {
             Ok(exception) => DynamicException::User(exception),
-            Err(error) => bad_reply(self.target.orb(), located.take(), error, &self.operation, called).into(),
+            Err(error) => {
+                bad_reply(self.target.orb(), error_slot.take(), error, &self.operation, operation).into()
+            }
         }
     }
 }
@@ -386,28 +388,26 @@ impl Request {
 /// The name of an operation's result in errors and in JSON.
 pub(super) const RESULT_NAME: &str = "$result";
 
-/// Creates the exception for a reply that cannot be decoded. `located` is the `error` with its location.
+/// Creates the exception for a reply that cannot be decoded. `located_error` is `error` with its location.
 #[cold]
 fn bad_reply(
     orb: &Shared,
-    located: Option<DynError>,
+    located_error: Option<DynError>,
     error: DecodeError,
-    operation: &str,
-    called: &CallOperation<'_>,
+    name: &str,
+    operation: &CallOperation<'_>,
 ) -> SystemException {
-    let exception = client::bad_reply(orb, error, called);
-    match located {
-        Some(error) => {
-            exception.with_reason(format!("the reply of `{operation}` cannot be decoded: {error}"))
-        }
+    let exception = client::bad_reply(orb, error, operation);
+    match located_error {
+        Some(error) => exception.with_reason(format!("the reply of `{name}` cannot be decoded: {error}")),
         None => exception,
     }
 }
 
 /// Adds the error in the slot, if any, as the source of the exception. It has the location in the arguments.
 #[cold]
-fn with_location(located: &LocatedErrorSlot, exception: SystemException) -> SystemException {
-    match located.take() {
+fn with_location(error_slot: &LocatedErrorSlot, exception: SystemException) -> SystemException {
+    match error_slot.take() {
         Some(error) => exception.with_source(error),
         None => exception,
     }

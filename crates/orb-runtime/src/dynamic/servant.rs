@@ -96,7 +96,7 @@ impl<S: DynServant> DynamicSkeleton<S> {
         let (incoming, request) = match run_or_offload(incoming, bytes, CompletionStatus::No, decode).await {
             Ok((incoming, Ok(request))) => (incoming, request),
             Ok((incoming, Err(error))) => {
-                return incoming.system_exception(error.system(CompletionStatus::No));
+                return incoming.system_exception(error.to_system_exception(CompletionStatus::No));
             }
             Err(lost) => return lost,
         };
@@ -129,12 +129,12 @@ fn decode(
     mut incoming: Incoming,
     operation: &Arc<OperationInfo>,
 ) -> (Incoming, Result<ServerRequest, DynError>) {
-    let located = LocatedErrorSlot::new();
+    let error_slot = LocatedErrorSlot::new();
     let decoded = incoming.decode(|d| {
         let request = ServerRequest::decode(operation, d);
-        located.keep_decode_error(d, request)
+        error_slot.keep_decode_error(d, request)
     });
-    let decoded = decoded.map_err(|error| located.take().unwrap_or_else(|| error.into()));
+    let decoded = decoded.map_err(|error| error_slot.take().unwrap_or_else(|| error.into()));
     (incoming, decoded)
 }
 

@@ -192,7 +192,7 @@ mod tests {
         let mut d = Decoder::new(&bytes, ByteOrder::NATIVE, Version::V1_2);
         let error = ServerRequest::decode(&Arc::new(operation), &mut d).unwrap_err();
         assert!(error.to_string().starts_with("frames[1].name: "), "{error}");
-        let exception = error.system(CompletionStatus::No).to_string();
+        let exception = error.to_system_exception(CompletionStatus::No).to_string();
         assert!(exception.starts_with("MARSHAL, COMPLETED_NO: frames[1].name: "), "{exception}");
     }
 }

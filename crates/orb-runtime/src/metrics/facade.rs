@@ -66,8 +66,8 @@ impl Shared {
                 core.record_metrics();
                 if core.connections.lock().is_empty() {
                     drop(guard);
-                    // Before the guard was dropped, counters may have changed. A connection that was opened
-                    // before that has not started another task.
+                    // Counters may have changed, and a connection may have been opened, before the guard was
+                    // dropped. Such a connection has not started another task, so this must be done here.
                     core.record_metrics();
                     if !core.connections.lock().is_empty() {
                         core.spawn_metrics_export();

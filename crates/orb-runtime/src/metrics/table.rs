@@ -74,7 +74,7 @@ pub(crate) const METRICS: &[Metric] = &[
     }),
     count(
         "zorb_failed_oneways_total",
-        "oneways that failed in their servants; the client receives no error",
+        "oneway requests that failed; their clients receive no error",
         |now| now.failed_oneways,
     ),
     count(
@@ -145,9 +145,9 @@ impl Shared {
         CounterSnapshot {
             stats: self.stats(),
             pool: self.pool.stats(),
-            transport: self.sockets.stats(),
+            transport: self.transport.stats(),
             connections: self.connections.lock().len(),
-            objects: self.adapter().len(),
+            objects: self.adapter().active_objects(),
             failed_oneways: self.counters.failed_oneways.load(std::sync::atomic::Ordering::Relaxed),
             #[cfg(feature = "csi")]
             callers: self.security().stats(),

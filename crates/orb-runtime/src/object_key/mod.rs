@@ -34,7 +34,7 @@ pub const MAX_KEY_BYTES: usize = 1 << 16;
 /// The maximum length of a POA's name in bytes.
 pub const MAX_POA_NAME_BYTES: usize = 255;
 
-/// The maximum number of POAs on the path from below the RootPOA down to a POA, including that POA.
+/// The maximum depth of a POA. The children of the RootPOA have depth 1.
 pub const MAX_POA_DEPTH: usize = 255;
 
 const ACTIVE: u8 = 1;

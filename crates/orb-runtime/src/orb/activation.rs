@@ -148,7 +148,7 @@ impl Activation {
         self.mode.concurrent |= concurrent;
         let core = Arc::clone(&self.core);
         let entry = self.activate_skeleton(servant.skeleton)?;
-        Ok(ObjectRef::local(&core, &entry, entry.key()))
+        Ok(ObjectRef::own_with_entry(&core, &entry, entry.key()))
     }
 
     fn activate_skeleton(self, skeleton: Arc<dyn Skeleton>) -> Result<Arc<ActiveObject>, ActivateError> {

@@ -279,7 +279,7 @@ mod tests {
         let (builder, rest) =
             parse(&["a", "-ORBInitRef", "NameService=corbaloc::h/N", "-v", "-ORBid", "x"], &[]).unwrap();
         assert_eq!(rest, ["a", "-v"]);
-        assert_eq!(builder.parts.config.client.initial_references["NameService"], "corbaloc::h/N");
+        assert_eq!(builder.core.config.client.initial_references["NameService"], "corbaloc::h/N");
     }
 
     #[test]
@@ -288,12 +288,12 @@ mod tests {
         let (builder, _) = parse(&["-ORBInitRef", "A=3"], &env).unwrap();
         assert_eq!(
             (
-                &*builder.parts.config.client.initial_references["A"],
-                &*builder.parts.config.client.initial_references["B"]
+                &*builder.core.config.client.initial_references["A"],
+                &*builder.core.config.client.initial_references["B"]
             ),
             ("3", "2")
         );
-        assert_eq!(builder.parts.config.client.timeout, Some(Duration::from_millis(5)));
+        assert_eq!(builder.core.config.client.timeout, Some(Duration::from_millis(5)));
     }
 
     #[tokio::test]
@@ -306,7 +306,7 @@ mod tests {
             ("0x00010109", CodeSetId::UTF_16),
         ] {
             let (builder, _) = parse(&["-ORBdefaultWCharCodeSet", value], &[]).unwrap();
-            assert_eq!(builder.parts.config.connection.assumed_wide, id, "{value}");
+            assert_eq!(builder.core.config.connection.assumed_wchar_set, id, "{value}");
         }
         for value in ["", "UTF-8", "66057", "0x", "0x1000000000"] {
             assert!(parse(&["-ORBdefaultWCharCodeSet", value], &[]).is_err(), "{value}");
@@ -324,7 +324,7 @@ mod tests {
         let path = path.to_str().unwrap();
         for name in ["-ORBConfigFile", "-ORBconfigFile"] {
             let (builder, rest) = parse(&[name, path, "a"], &[]).unwrap();
-            assert_eq!(builder.parts.config.client.timeout, Some(Duration::from_millis(7)));
+            assert_eq!(builder.core.config.client.timeout, Some(Duration::from_millis(7)));
             assert_eq!(rest, ["a"]);
             let error = parse(&[name, "/nowhere/options"], &[]).unwrap_err();
             assert!(matches!(error, ArgsError::File { path, .. } if path == "/nowhere/options"));
@@ -439,7 +439,7 @@ mod tests {
         assert!(parse(&["-ORBendPoint", "x"], &[]).is_err());
         assert!(parse(&["-ORBMaxMessageSize", "many"], &[]).unwrap_err().to_string().contains("bytes"));
         let (builder, _) = parse(&["-ORBMaxMessageSize", "65536"], &[]).unwrap();
-        assert_eq!(builder.parts.config.connection.fragment_size, Some(65536));
+        assert_eq!(builder.core.config.connection.fragment_size, Some(65536));
     }
 
     #[cfg(not(feature = "tls"))]

@@ -24,7 +24,7 @@ use crate::runtime::{CloseGuard, Extension, Extensions, Shared, SharedParams};
 use crate::server::accept::Acceptor;
 #[cfg(feature = "csi")]
 use crate::server::listen::BoundSocket;
-use crate::server::listen::{ListenConfig, open};
+use crate::server::listen::{ListenConfig, prepare_listeners};
 use crate::transport::{Peer, Transport};
 
 const DEFAULT_RECEIVE_MEMORY_BYTES: usize = 256 << 20;
@@ -42,12 +42,12 @@ const DEFAULT_RECEIVE_MEMORY_BYTES: usize = 256 << 20;
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct OrbBuilder {
     pub(crate) listen: ListenConfig,
-    pub(crate) parts: Parts,
+    pub(crate) core: CoreBuilder,
 }
 
-/// The configuration of an ORB without its listening sockets.
+/// Builds the state of an ORB without its listening sockets.
 #[derive(Debug)]
-pub(crate) struct Parts {
+pub(crate) struct CoreBuilder {
     starts_paused: bool,
     max_receive_memory_bytes: usize,
     blocking_threads: usize,
@@ -66,7 +66,7 @@ impl OrbBuilder {
                 socket_buffer: None,
                 max_version: Version::V1_2,
                 code_sets: Arc::new(CodeSetComponentInfo::zorb_default()),
-                assumed_wide: CodeSetId::NONE,
+                assumed_wchar_set: CodeSetId::NONE,
                 invalid_text: InvalidText::Refuse,
                 wait_strategy: WaitStrategy::Park,
                 #[cfg(feature = "experiments")]
@@ -102,7 +102,7 @@ impl OrbBuilder {
         };
         Self {
             listen: ListenConfig::default(),
-            parts: Parts {
+            core: CoreBuilder {
                 starts_paused: false,
                 max_receive_memory_bytes: DEFAULT_RECEIVE_MEMORY_BYTES,
                 blocking_threads: 64,
@@ -149,13 +149,13 @@ impl OrbBuilder {
     /// `true`). A reference can contain the path of any socket. A process with more rights than the creators
     /// of its references, such as a process of root, should use `false`.
     pub fn unix_sockets(mut self, unix_sockets: bool) -> Self {
-        self.parts.config.client.uses_unix_sockets = unix_sockets;
+        self.core.config.client.uses_unix_sockets = unix_sockets;
         self
     }
 
     /// Adds an address that references contain in place of the addresses on which the ORB listens, for
     /// example with address translation or in a container. Can be called several times. References contain
-    /// all addresses in the order of the calls.
+    /// all addresses in the order of the calls, and those with TLS last.
     ///
     /// The form is `HOST`, `HOST:PORT`, `iiop://HOST:PORT` or, for endpoints with TLS, `ssliop://HOST:PORT`.
     /// An IPv6 address that is followed by a port is in brackets. Without a port, or with `{port}`, the port
@@ -174,7 +174,7 @@ impl OrbBuilder {
     /// ```
     ///
     /// [`build`](Self::build) logs a warning for each address that clients may be unable to reach:
-    /// unspecified, loopback and link-local addresses, and names of containers.
+    /// unspecified, loopback, link-local, multicast and broadcast addresses, and names of containers.
     pub fn publish(mut self, address: impl Into<String>) -> Self {
         self.listen.publish_templates.push(address.into());
         self
@@ -196,20 +196,20 @@ impl OrbBuilder {
     /// # Ok(()) }
     /// ```
     pub fn start_paused(mut self) -> Self {
-        self.parts.starts_paused = true;
+        self.core.starts_paused = true;
         self
     }
 
     /// Sets the timeout of calls whose reference has no timeout of its own (default 60 s). A call that
     /// exceeds the timeout fails with TIMEOUT.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.parts.config.client.timeout = Some(timeout);
+        self.core.config.client.timeout = Some(timeout);
         self
     }
 
     /// Removes the timeout of calls.
     pub fn no_timeout(mut self) -> Self {
-        self.parts.config.client.timeout = None;
+        self.core.config.client.timeout = None;
         self
     }
 
@@ -217,19 +217,19 @@ impl OrbBuilder {
     /// TRANSIENT. If a server has several addresses, the attempt to connect to the next one starts at most
     /// 250 ms after the previous attempt, and runs concurrently with it.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.parts.config.client.connect_timeout = timeout;
+        self.core.config.client.connect_timeout = timeout;
         self
     }
 
     /// Sets how long [`Orb::shutdown`] waits for running requests (default 10 s).
     pub fn drain_timeout(mut self, timeout: Duration) -> Self {
-        self.parts.config.drain_timeout = timeout;
+        self.core.config.drain_timeout = timeout;
         self
     }
 
     /// Sets the limits of every connection.
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.parts.config.limits = Arc::new(limits);
+        self.core.config.limits = Arc::new(limits);
         self
     }
 
@@ -250,7 +250,7 @@ impl OrbBuilder {
     ///   [`Limits::write_timeout`](crate::Limits::write_timeout) to receive its queue, at the rate of the
     ///   last seconds.
     pub fn max_receive_memory(mut self, bytes: usize) -> Self {
-        self.parts.max_receive_memory_bytes = bytes;
+        self.core.max_receive_memory_bytes = bytes;
         self
     }
 
@@ -258,8 +258,8 @@ impl OrbBuilder {
     /// address (default 64). Further connections are closed at once, unless another connection is evicted for
     /// them ([`evict_idle_after`](Self::evict_idle_after)).
     pub fn max_connections(mut self, all: usize, per_address: usize) -> Self {
-        self.parts.config.server.max_connections = all;
-        self.parts.config.server.max_connections_per_address = per_address;
+        self.core.config.server.max_connections = all;
+        self.core.config.server.max_connections_per_address = per_address;
         self
     }
 
@@ -273,20 +273,20 @@ impl OrbBuilder {
     /// [`Limits::min_message_rate`](crate::Limits::min_message_rate). With `None`, no connection is evicted,
     /// and new connections are rejected.
     pub fn evict_idle_after(mut self, age: impl Into<Option<Duration>>) -> Self {
-        self.parts.config.server.evict_idle_after = age.into();
+        self.core.config.server.evict_idle_after = age.into();
         self
     }
 
     /// Sets the maximum number of concurrent requests of `blocking` servants (default 64, at least 1).
     pub fn blocking_threads(mut self, threads: usize) -> Self {
-        self.parts.blocking_threads = threads.max(1);
+        self.core.blocking_threads = threads.max(1);
         self
     }
 
     /// Sets the size of socket buffers in bytes. By default the kernel adapts the size, which is usually
     /// better.
     pub fn socket_buffer(mut self, bytes: usize) -> Self {
-        self.parts.config.connection.socket_buffer = Some(bytes);
+        self.core.config.connection.socket_buffer = Some(bytes);
         self
     }
 
@@ -294,7 +294,7 @@ impl OrbBuilder {
     /// replaced by epoll, with a warning that gives the reason: see [`Transport::IoUring`] and
     /// [`Transport::IoUringThreads`].
     pub fn transport(mut self, transport: Transport) -> Self {
-        self.parts.config.connection.transport = transport;
+        self.core.config.connection.transport = transport;
         self
     }
 
@@ -316,7 +316,7 @@ impl OrbBuilder {
     /// with [`BuildError::Listen`] if the operating system cannot listen on it.
     #[cfg(feature = "admin")]
     pub fn admin(mut self, address: impl Into<String>) -> Self {
-        self.parts.config.server.admin =
+        self.core.config.server.admin =
             Some(AdminConfig { address: address.into(), is_remote_allowed: false });
         self
     }
@@ -325,7 +325,7 @@ impl OrbBuilder {
     /// this only in networks where all hosts may read the data of the endpoint.
     #[cfg(feature = "admin")]
     pub fn admin_unprotected(mut self, address: impl Into<String>) -> Self {
-        self.parts.config.server.admin =
+        self.core.config.server.admin =
             Some(AdminConfig { address: address.into(), is_remote_allowed: true });
         self
     }
@@ -334,13 +334,13 @@ impl OrbBuilder {
     /// generating them: see [`Propagate`](crate::telemetry::Propagate).
     #[cfg(feature = "tracing")]
     pub fn propagate(mut self, ids: impl crate::telemetry::Propagate) -> Self {
-        self.parts.propagator = Some(crate::telemetry::Propagator(Arc::new(ids)));
+        self.core.propagator = Some(crate::telemetry::Propagator(Arc::new(ids)));
         self
     }
 
     /// Sets how threads wait for the next message (default [`WaitStrategy::Park`]).
     pub fn wait_strategy(mut self, strategy: WaitStrategy) -> Self {
-        self.parts.config.connection.wait_strategy = strategy;
+        self.core.config.connection.wait_strategy = strategy;
         self
     }
 
@@ -349,14 +349,14 @@ impl OrbBuilder {
     /// work on a slow network. `false` is for benchmarks.
     #[cfg(feature = "experiments")]
     pub fn receive_low_water_mark(mut self, low_water: bool) -> Self {
-        self.parts.config.connection.adapts_low_water = low_water;
+        self.core.config.connection.adapts_low_water = low_water;
         self
     }
 
     /// Sets the highest GIOP version of outgoing calls (default 1.2), for servers that do not support the
     /// version in their references.
     pub fn max_giop_version(mut self, version: Version) -> Self {
-        self.parts.config.connection.max_version = version;
+        self.core.config.connection.max_version = version;
         self
     }
 
@@ -368,7 +368,7 @@ impl OrbBuilder {
     /// message, from which sequences are copied again. The bytes on the wire are the same.
     #[cfg(feature = "experiments")]
     pub fn zero_copy(mut self, zero_copy: bool) -> Self {
-        self.parts.config.connection.deposits_enabled = zero_copy;
+        self.core.config.connection.deposits_enabled = zero_copy;
         self
     }
 
@@ -387,7 +387,7 @@ impl OrbBuilder {
     ///
     /// The command-line option is `-ORBMaxMessageSize BYTES`.
     pub fn fragment_size(mut self, bytes: usize) -> Self {
-        self.parts.config.connection.fragment_size = Some(bytes);
+        self.core.config.connection.fragment_size = Some(bytes);
         self
     }
 
@@ -405,7 +405,7 @@ impl OrbBuilder {
     /// Replies are read by the task of the connection instead of the caller, so calls take slightly longer.
     #[doc(alias = "BiDirPolicy")]
     pub fn offer_bidirectional(mut self) -> Self {
-        self.parts.config.client.offers_bidirectional = true;
+        self.core.config.client.offers_bidirectional = true;
         self
     }
 
@@ -429,7 +429,7 @@ impl OrbBuilder {
         mut self,
         rule: impl Fn(&Peer, &str, u16) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.parts.config.server.bidirectional = CallbackRule::new(rule);
+        self.core.config.server.bidirectional = CallbackRule::new(rule);
         self
     }
 
@@ -445,7 +445,7 @@ impl OrbBuilder {
     /// ```
     #[cfg(feature = "experiments")]
     pub fn demux(mut self, demux: Demux) -> Self {
-        self.parts.config.server.demux = demux;
+        self.core.config.server.demux = demux;
         self
     }
 
@@ -456,20 +456,20 @@ impl OrbBuilder {
     /// expected, if the type allows truncation. Otherwise the message is refused with `MARSHAL` minor OMG 1.
     /// A type that an operation itself expects needs no registration.
     pub fn register_value_type<V: ValueType>(mut self) -> Self {
-        self.parts.config.value_factories.register::<V>();
+        self.core.config.value_factories.register::<V>();
         self
     }
 
     /// Sets the object URL to which [`Orb::initial`] resolves the name (`-ORBInitRef NAME=URL`).
     pub fn init_ref(mut self, name: impl Into<String>, url: impl Into<String>) -> Self {
-        self.parts.config.client.initial_references.insert(name.into(), url.into());
+        self.core.config.client.initial_references.insert(name.into(), url.into());
         self
     }
 
     /// Sets the URL prefix to which [`Orb::initial`] appends names without an `init_ref`
     /// (`-ORBDefaultInitRef URL`).
     pub fn default_init_ref(mut self, url: impl Into<String>) -> Self {
-        self.parts.config.client.default_initial_url = Some(url.into());
+        self.core.config.client.default_initial_url = Some(url.into());
         self
     }
 
@@ -477,7 +477,7 @@ impl OrbBuilder {
     /// then called with TLS, unless `TlsBuilder::outgoing` configures otherwise.
     #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: crate::tls::Tls) -> Self {
-        self.parts.config.tls = Some(tls);
+        self.core.config.tls = Some(tls);
         self
     }
 
@@ -489,12 +489,12 @@ impl OrbBuilder {
     /// # Cancel safety
     /// Dropping the future before it is complete leaves nothing open.
     pub async fn build(mut self) -> Result<Orb, BuildError> {
-        self.parts.config.check_code_sets()?;
-        let listeners = self.listen.bind(&self.parts.config)?;
+        self.core.config.check_code_sets()?;
+        let listeners = self.listen.bind(&self.core.config)?;
         #[cfg(feature = "csi")]
         {
             let only_plain_tcp = !listeners.is_empty() && listeners.iter().all(BoundSocket::is_plaintext);
-            if let Some(reason) = self.parts.security.login_obstacle(only_plain_tcp) {
+            if let Some(reason) = self.core.security.login_obstacle(only_plain_tcp) {
                 return Err(BuildError::Logins(reason));
             }
         }
@@ -502,13 +502,13 @@ impl OrbBuilder {
             return Err(BuildError::NoRuntime);
         }
         #[cfg(feature = "admin")]
-        let admin = match &self.parts.config.server.admin {
+        let admin = match &self.core.config.server.admin {
             Some(_) if tokio::runtime::Handle::try_current().is_err() => return Err(BuildError::NoRuntime),
             Some(config) => Some(config.open()?),
             None => None,
         };
-        let (endpoints, sockets) = open(listeners, &self.listen.publish_templates)?;
-        let core = self.parts.build_core(endpoints);
+        let (endpoints, sockets) = prepare_listeners(listeners, &self.listen.publish_templates)?;
+        let core = self.core.build_core(endpoints);
         for socket in sockets {
             Acceptor::new(&core, socket).spawn();
         }
@@ -516,7 +516,7 @@ impl OrbBuilder {
         if let Some(admin) = admin {
             core.serve_admin(admin);
         }
-        Ok(core.open())
+        Ok(core.into_orb())
     }
 }
 
@@ -531,7 +531,7 @@ fn new_boot_id() -> [u8; 8] {
     hasher.finish().to_be_bytes()
 }
 
-impl Parts {
+impl CoreBuilder {
     /// Creates the state of the ORB, with these endpoints in its references. Opens no sockets.
     pub(crate) fn build_core(self, mut endpoints: Vec<Endpoint>) -> Arc<Shared> {
         let boot = new_boot_id();
@@ -563,7 +563,7 @@ impl Parts {
 
 impl Shared {
     /// Returns the first handle. The ORB closes when the last clone of the handle is dropped.
-    pub(crate) fn open(self: Arc<Self>) -> Orb {
+    pub(crate) fn into_orb(self: Arc<Self>) -> Orb {
         let guard = Arc::new(CloseGuard(Arc::downgrade(&self)));
         *self.close_guard.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::downgrade(&guard);
         Orb { core: self, _guard: Some(guard) }

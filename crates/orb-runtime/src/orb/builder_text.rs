@@ -26,7 +26,7 @@ impl OrbBuilder {
     /// ```
     #[doc(alias = "nativeCharCodeSet")]
     pub fn char_code_sets(mut self, native: CodeSetId, conversion: &[CodeSetId]) -> Self {
-        Arc::make_mut(&mut self.parts.config.connection.code_sets).for_char =
+        Arc::make_mut(&mut self.core.config.connection.code_sets).for_char =
             CodeSetComponent::new(native, conversion);
         self
     }
@@ -35,7 +35,7 @@ impl OrbBuilder {
     /// wide text. The default is UTF-16.
     #[doc(alias = "nativeWCharCodeSet")]
     pub fn wchar_sets(mut self, native: CodeSetId, conversion: &[CodeSetId]) -> Self {
-        Arc::make_mut(&mut self.parts.config.connection.code_sets).for_wchar =
+        Arc::make_mut(&mut self.core.config.connection.code_sets).for_wchar =
             CodeSetComponent::new(native, conversion);
         self
     }
@@ -49,21 +49,21 @@ impl OrbBuilder {
     /// often use [`CodeSetId::UTF_16`] or [`CodeSetId::UCS_2`].
     #[doc(alias = "defaultWCharCodeSet")]
     pub fn assume_wchar_set(mut self, set: CodeSetId) -> Self {
-        self.parts.config.connection.assumed_wide = set;
+        self.core.config.connection.assumed_wchar_set = set;
         self
     }
 
     /// Sets the handling of received text that is invalid in the code set of the connection: the text is
     /// refused (default), the invalid parts are replaced, or a `string` is read as ISO 8859-1.
     pub fn invalid_text(mut self, invalid_text: InvalidText) -> Self {
-        self.parts.config.connection.invalid_text = invalid_text;
+        self.core.config.connection.invalid_text = invalid_text;
         self
     }
 }
 
 impl Config {
     pub(crate) fn check_code_sets(&self) -> Result<(), BuildError> {
-        let assumed = Some(self.connection.assumed_wide);
+        let assumed = Some(self.connection.assumed_wchar_set);
         let assumed = assumed.filter(|id| *id != CodeSetId::NONE && WCharSet::from_id(*id).is_none());
         let unsupported = self.connection.code_sets.first_unsupported().or(assumed);
         unsupported.map_or(Ok(()), |id| Err(BuildError::CodeSet(id)))
@@ -71,7 +71,8 @@ impl Config {
 
     /// Returns the code sets for a peer that announces none.
     pub(crate) fn assumed_code_sets(&self, version: Version) -> CodeSets {
-        let assumed = WCharSet::from_id(self.connection.assumed_wide).filter(|_| version > Version::V1_0);
+        let assumed =
+            WCharSet::from_id(self.connection.assumed_wchar_set).filter(|_| version > Version::V1_0);
         CodeSets { wchar: assumed, ..CodeSets::default() }
     }
 }

@@ -62,7 +62,7 @@ impl Orb {
 
     /// Returns the addresses in the references of this ORB, as `host:port`, `ssliop://host:port` and
     /// `uiop://PATH`. These are the addresses of [`OrbBuilder::publish`], or if there are none, the addresses
-    /// of [`OrbBuilder::listen`], in the order of the calls.
+    /// of [`OrbBuilder::listen`]. Unix sockets are always included. Addresses with TLS are last.
     #[must_use]
     pub fn endpoints(&self) -> Vec<String> {
         let published = self.core.endpoints.iter().filter(|endpoint| !endpoint.is_placeholder());
@@ -122,7 +122,7 @@ impl Orb {
     /// Returns the number of active objects.
     #[must_use]
     pub fn active_objects(&self) -> usize {
-        self.core.adapter().len()
+        self.core.adapter().active_objects()
     }
 
     /// Returns the number of open connections, in both directions.
@@ -131,7 +131,7 @@ impl Orb {
         self.core.connections.lock().len()
     }
 
-    /// Returns the number of oneways that failed in their servants. Their callers receive no error.
+    /// Returns the number of oneway requests that failed. Their callers receive no error.
     #[must_use]
     pub fn failed_oneways(&self) -> u64 {
         self.core.counters.failed_oneways.load(Ordering::Relaxed)
@@ -154,7 +154,7 @@ impl Orb {
     /// Returns the counters of the transport, for example the connections that use an io_uring.
     #[must_use]
     pub fn transport_stats(&self) -> TransportStats {
-        self.core.sockets.stats()
+        self.core.transport.stats()
     }
 }
 

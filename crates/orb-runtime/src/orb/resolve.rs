@@ -10,7 +10,7 @@ use giop_codec::url::{Corbaloc, Corbaname, ObjectUrl};
 
 use crate::orb::Orb;
 use crate::reference::object::UrlVersion;
-use crate::reference::resolve::{MAX_NESTING, narrow};
+use crate::reference::resolve::{MAX_TEXTS, narrow};
 use crate::reference::{InvalidName, ObjectRef, Reference, ResolveError};
 use crate::runtime::Shared;
 
@@ -79,7 +79,7 @@ type Resolving<'a> = Pin<Box<dyn Future<Output = Result<ObjectRef, ResolveError>
 
 fn resolve_text(orb: &Arc<Shared>, text: String, depth: usize) -> Resolving<'_> {
     Box::pin(async move {
-        if depth >= MAX_NESTING {
+        if depth >= MAX_TEXTS {
             return Err(ResolveError::Nesting);
         }
         match text.parse::<ObjectUrl>()? {

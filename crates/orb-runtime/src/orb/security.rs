@@ -13,7 +13,7 @@ impl OrbBuilder {
     /// passwords over plain TCP are not allowed.
     #[doc(alias = "CSIv2")]
     pub fn logins(mut self, logins: Logins) -> Self {
-        self.parts.security.logins = Some(Arc::new(logins));
+        self.core.security.logins = Some(Arc::new(logins));
         self
     }
 
@@ -21,7 +21,7 @@ impl OrbBuilder {
     /// [`csi`](crate::csi). By default there are no credentials.
     /// [`Reference::with_credentials`](crate::Reference::with_credentials) sets other ones for a reference.
     pub fn credentials(mut self, credentials: Credentials) -> Self {
-        self.parts.security.credentials = Some(credentials);
+        self.core.security.credentials = Some(credentials);
         self
     }
 
@@ -33,7 +33,7 @@ impl OrbBuilder {
     /// Sets the authorizer of requests that are received over connections, such as
     /// [`Rules`](crate::csi::Rules) from a file. By default all requests are allowed.
     pub fn authorizer(mut self, authorizer: impl Authorizer) -> Self {
-        self.parts.security.authorizer = Some(Arc::new(authorizer));
+        self.core.security.authorizer = Some(Arc::new(authorizer));
         self
     }
 }

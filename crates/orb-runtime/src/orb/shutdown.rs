@@ -83,7 +83,7 @@ impl Shared {
         // Stop listening before connections are closed, so that a client that reconnects is refused.
         self.tasks.listening.close();
         let _ = tokio::time::timeout_at(until, self.tasks.listening.wait()).await;
-        let links = self.connections.open();
+        let links = self.connections.to_vec();
         let connections = links.len();
         // Consume `links`, because a socket stays open while its connection is referenced, and the peer may
         // wait for the end of the stream.
@@ -94,12 +94,12 @@ impl Shared {
         self.tasks.serving.close();
         let served = tokio::time::timeout_at(until, self.tasks.serving.wait()).await.is_ok();
         self.closing.end_serving();
-        for link in self.connections.open() {
+        for link in self.connections.to_vec() {
             link.close();
         }
         self.tasks.other.close();
         let drained = served && tokio::time::timeout_at(until, self.tasks.other.wait()).await.is_ok();
-        let left = if drained { Vec::new() } else { self.connections.open() };
+        let left = if drained { Vec::new() } else { self.connections.to_vec() };
         for link in &left {
             link.abort(CloseReason::Local);
         }
@@ -121,7 +121,7 @@ impl Shared {
         {
             tracing::warn!(target: "zorb", "objects were not deactivated in time (OrbBuilder::drain_timeout)");
         }
-        if let Some(threads) = self.sockets.started_threads() {
+        if let Some(threads) = self.transport.started_threads() {
             let stuck = threads.join().await;
             if stuck > 0 {
                 tracing::warn!(target: "zorb", stuck, "I/O threads of the ORB still run, because servants block them");
@@ -144,7 +144,7 @@ impl Drop for CloseGuard {
         // `drop` cannot wait. A connection that is being opened is closed as soon as it is open.
         core.closing.end_serving();
         if core.begin_closing() {
-            let links = core.connections.open();
+            let links = core.connections.to_vec();
             if !links.is_empty() {
                 tracing::info!(
                     target: "zorb",
@@ -155,7 +155,7 @@ impl Drop for CloseGuard {
             for link in links {
                 link.abort(CloseReason::Local);
             }
-            if let Some(threads) = core.sockets.started_threads() {
+            if let Some(threads) = core.transport.started_threads() {
                 // Running servants may finish within the drain timeout, as they could in another runtime.
                 threads.stop(core.config.drain_timeout);
             }

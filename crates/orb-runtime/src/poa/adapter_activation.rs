@@ -8,14 +8,14 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use giop_codec::exception::{SystemException, SystemExceptionKind, minor};
 
-use crate::poa::core::ChildInitGuard;
 use crate::poa::error::PoaError;
 use crate::poa::handle::Poa;
 use crate::poa::lookup::no_such_poa;
-use crate::poa::step_queue::{RunningStep, StepTable, is_step_of};
+use crate::poa::node::ChildInitGuard;
+use crate::poa::step_table::{RunningStep, StepTable, is_in_activator_of};
 use crate::runtime::Shared;
 use crate::servant::Refusal;
-use crate::servant::poa_gate::PoaGate;
+use crate::servant::poa_core::PoaCore;
 use crate::servant::request::panicked;
 
 /// Creates missing child POAs on demand.
@@ -110,6 +110,8 @@ impl Poa {
     /// # Errors
     /// * [`PoaError::AdapterNonExistent`] if there is no such child, and no activator creates it.
     /// * `OBJ_ADAPTER` minor OMG 1, COMPLETED_NO, if the activator failed.
+    /// * `TRANSIENT`, COMPLETED_NO, if this POA is being destroyed, if too many activations are running, or
+    ///   if there is no tokio runtime.
     ///
     /// # Cancel safety
     /// The activation continues if this future is dropped.
@@ -118,7 +120,7 @@ impl Poa {
         loop {
             if let Ok(child) = self.find(name) {
                 if let Some(step) = self.core.node().adapter_activations.steps.get(name)
-                    && !is_step_of(&self.orb)
+                    && !is_in_activator_of(&self.orb)
                 {
                     let _ = step.await;
                 }
@@ -137,7 +139,7 @@ impl Poa {
     }
 }
 
-impl PoaGate {
+impl PoaCore {
     /// Starts or joins the activation of a missing child. Returns `None` if neither is possible.
     pub(crate) fn activate_child(
         self: &Arc<Self>,

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use crate::poa::core::ChildInitGuard;
 use crate::poa::error::PoaError;
 use crate::poa::handle::Poa;
 use crate::poa::manager::PoaManager;
+use crate::poa::node::ChildInitGuard;
 use crate::poa::policies::Policies;
 use crate::poa::policy::{
     BidirectionalPolicy, IdAssignmentPolicy, IdUniquenessPolicy, ImplicitActivationPolicy, LifespanPolicy,

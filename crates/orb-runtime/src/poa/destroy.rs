@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use crate::poa::handle::Poa;
 use crate::poa::manager::check_deadlock;
 use crate::runtime::Shared;
-use crate::servant::poa_gate::PoaGate;
+use crate::servant::poa_core::PoaCore;
 
 /// A running destruction of a POA. It continues if this value is dropped; without a tokio runtime, it runs
 /// only while it is awaited.
@@ -57,7 +57,7 @@ impl Destruction {
     }
 }
 
-impl PoaGate {
+impl PoaCore {
     pub(crate) fn destroy(self: &Arc<Self>, orb: &Arc<Shared>, etherealize: bool) -> DestructionFuture {
         let mut children = self.children();
         if let Some(destruction) = &children.destruction {

@@ -18,7 +18,7 @@ use crate::poa::policy::LifespanPolicy;
 use crate::poa::slots::{ObjectLookup, SlotTable};
 use crate::runtime::Shared;
 use crate::servant::active_object::ActiveObject;
-use crate::servant::poa_gate::PoaGate;
+use crate::servant::poa_core::PoaCore;
 
 pub(crate) struct Strategies {
     demux: Demux,
@@ -36,16 +36,16 @@ impl Strategies {
         boot: BootId,
         number: u32,
         (policies, path): (&Policies, PoaPath<'_>),
-        poas: &SlotTable<PoaGate>,
+        poas: &SlotTable<PoaCore>,
     ) -> Result<ObjectLookup, KeyError> {
-        let is_indexed = self.demux.objects == ObjectDemux::Active;
+        let prefers_index = self.demux.objects == ObjectDemux::Active;
         let is_persistent = policies.lifespan == LifespanPolicy::Persistent;
         let lookup = if self.demux.path == PathDemux::Layered && !is_persistent {
             let key_prefix = Key::Layered { boot, number, path, id: &[] }.encode()?.into();
-            let is_indexed = is_indexed && policies.is_indexed();
+            let is_indexed = prefers_index && policies.can_be_indexed();
             ObjectLookup { key_prefix, is_indexed, ..ObjectLookup::default() }
         } else {
-            ObjectLookup::new(boot, (policies, path), is_indexed, poas)?
+            ObjectLookup::new(boot, (policies, path), prefers_index, poas)?
         };
         Ok(ObjectLookup { objects: ObjectMap::new(self.demux.objects), ..lookup })
     }
@@ -78,12 +78,12 @@ impl ObjectAdapter {
         let (poa, id) = match Key::parse(key) {
             Ok(Key::Persistent { path, id }) => {
                 let is_persistent =
-                    |poa: &Arc<PoaGate>| poa.node().policies.lifespan == LifespanPolicy::Persistent;
+                    |poa: &Arc<PoaCore>| poa.node().policies.lifespan == LifespanPolicy::Persistent;
                 (self.find_poa(path).ok().filter(is_persistent), id)
             }
             Ok(Key::Layered { boot, number, path, id }) if boot == self.boot => {
                 // The POA that has these names now need not be the one that created the key.
-                let has_key = |poa: &Arc<PoaGate>| {
+                let has_key = |poa: &Arc<PoaCore>| {
                     poa.node().number == number && key.starts_with(&poa.node().lookup.key_prefix)
                 };
                 let poa = self.find_poa(path).ok().filter(has_key);

@@ -12,7 +12,7 @@ use crate::poa::policy::Policy;
 use crate::reference::ObjectRef;
 use crate::runtime::Shared;
 use crate::servant::Request;
-use crate::servant::poa_gate::PoaGate;
+use crate::servant::poa_core::PoaCore;
 
 /// A Portable Object Adapter (POA), which holds objects and determines how requests find their servants.
 ///
@@ -29,7 +29,7 @@ use crate::servant::poa_gate::PoaGate;
 #[doc(alias = "PortableServer::POA")]
 #[derive(Clone)]
 pub struct Poa {
-    pub(crate) core: Arc<PoaGate>,
+    pub(crate) core: Arc<PoaCore>,
     pub(crate) orb: Arc<Shared>,
 }
 
@@ -52,7 +52,7 @@ impl Request {
 }
 
 impl Poa {
-    pub(crate) fn new(core: Arc<PoaGate>, orb: &Arc<Shared>) -> Self {
+    pub(crate) fn new(core: Arc<PoaCore>, orb: &Arc<Shared>) -> Self {
         Self { core, orb: Arc::clone(orb) }
     }
 

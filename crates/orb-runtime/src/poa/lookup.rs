@@ -10,7 +10,7 @@ use crate::poa::object_adapter::{Located, ObjectAdapter};
 use crate::poa::policy::LifespanPolicy;
 use crate::runtime::Shared;
 use crate::servant::active_object::ActiveObject;
-use crate::servant::poa_gate::Gate;
+use crate::servant::poa_core::Gate;
 
 impl Shared {
     #[inline]
@@ -34,7 +34,7 @@ impl Shared {
             }
             Located::NotFound => false,
         };
-        may_exist || (self.pauses.is_on_hold() && self.adapter().is_activatable_key(key))
+        may_exist || (self.pauses.awaits_resume() && self.adapter().is_activatable_key(key))
     }
 
     /// Deactivates an object. If its POA has a servant activator, that etherealizes the servant after the

@@ -9,9 +9,9 @@ use std::task::{Context, Waker};
 use giop_codec::exception::{SystemException, minor};
 use giop_proto::Limits;
 
-use crate::poa::step_queue::{RunningStep, is_step_of};
+use crate::poa::step_table::{RunningStep, is_in_activator_of};
 use crate::runtime::Shared;
-use crate::servant::poa_gate::{Gate, PoaGate};
+use crate::servant::poa_core::{Gate, PoaCore};
 
 /// The state of a POA manager: what happens to requests of its POAs.
 ///
@@ -70,14 +70,14 @@ pub(crate) struct ManagerCore {
 
 struct Inner {
     state: PoaManagerState,
-    poas: Vec<Weak<PoaGate>>,
+    poas: Vec<Weak<PoaCore>>,
     /// The wakers of held requests, by number. They are woken when the state changes.
     held_wakers: HashMap<u64, Waker>,
 }
 
 /// A request that its POA holds. It is counted in the limits of the manager until this value is dropped.
 pub(crate) struct HeldRequest {
-    pub(crate) poa: Arc<PoaGate>,
+    pub(crate) poa: Arc<PoaCore>,
     number: u64,
     size_bytes: usize,
 }
@@ -136,7 +136,7 @@ impl PoaManager {
     pub fn deactivate(&self, etherealize: bool) -> Result<Completion, AdapterInactive> {
         let mut completion = self.change(PoaManagerState::Inactive)?;
         if etherealize {
-            let has_activator = |poa: &Arc<PoaGate>| poa.node().servant_activations.has_activator();
+            let has_activator = |poa: &Arc<PoaCore>| poa.node().servant_activations.has_activator();
             for poa in self.core.poas().into_iter().filter(has_activator) {
                 for entry in self.orb.adapter().objects_of(&poa) {
                     self.orb.deactivate(&entry, true);
@@ -177,7 +177,7 @@ impl Completion {
 /// Returns an error if the current task runs a servant or activator, and might therefore wait for itself.
 pub(crate) fn check_deadlock(orb: &Arc<Shared>) -> Result<(), SystemException> {
     let in_request = crate::servant::try_request().is_some_and(|request| Arc::ptr_eq(request.core(), orb));
-    if !in_request && !is_step_of(orb) {
+    if !in_request && !is_in_activator_of(orb) {
         return Ok(());
     }
     Err(SystemException::bad_inv_order().with_minor(minor::BAD_INV_ORDER_WOULD_DEADLOCK)
@@ -215,7 +215,7 @@ impl ManagerCore {
     }
 
     /// Removes a POA that is being destroyed. New and held requests of the POA are rejected from now on.
-    pub(crate) fn remove_poa(&self, poa: &Arc<PoaGate>) {
+    pub(crate) fn remove_poa(&self, poa: &Arc<PoaCore>) {
         let mut inner = self.lock();
         poa.set_gate(Gate::Destroyed);
         inner.poas.retain(|other| !std::ptr::eq(other.as_ptr(), Arc::as_ptr(poa)));
@@ -225,7 +225,7 @@ impl ManagerCore {
     }
 
     /// Adds a POA, whose gate follows the manager's state from now on.
-    pub(crate) fn add_poa(&self, poa: &Arc<PoaGate>) {
+    pub(crate) fn add_poa(&self, poa: &Arc<PoaCore>) {
         let mut inner = self.lock();
         poa.set_gate(inner.state.gate());
         inner.poas.retain(|poa| poa.strong_count() > 0);
@@ -233,7 +233,7 @@ impl ManagerCore {
     }
 
     /// Applies a change that affects the gate of a POA, updates the gate and wakes held requests.
-    pub(crate) fn change_poa(&self, poa: &PoaGate, change: impl FnOnce()) {
+    pub(crate) fn change_poa(&self, poa: &PoaCore, change: impl FnOnce()) {
         let mut inner = self.lock();
         change();
         poa.set_gate(inner.state.gate());
@@ -242,7 +242,7 @@ impl ManagerCore {
         held_wakers.into_values().for_each(Waker::wake);
     }
 
-    pub(crate) fn poas(&self) -> Vec<Arc<PoaGate>> {
+    pub(crate) fn poas(&self) -> Vec<Arc<PoaCore>> {
         self.lock().poas.iter().filter_map(Weak::upgrade).collect()
     }
 
@@ -264,7 +264,7 @@ impl ManagerCore {
 
 impl HeldRequest {
     /// Counts a request of this size as held. Returns `None` if a limit is exceeded.
-    pub(crate) fn new(poa: &Arc<PoaGate>, size_bytes: usize, limits: &Limits) -> Option<Self> {
+    pub(crate) fn new(poa: &Arc<PoaCore>, size_bytes: usize, limits: &Limits) -> Option<Self> {
         let manager = &poa.node().manager;
         let requests = manager.held_requests.fetch_add(1, Ordering::Relaxed);
         let before = manager.held_bytes.fetch_add(size_bytes, Ordering::Relaxed);

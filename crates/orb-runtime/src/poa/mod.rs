@@ -3,7 +3,6 @@
 mod active_object_map;
 mod adapter_activation;
 mod builder;
-pub(crate) mod core;
 mod destroy;
 mod error;
 #[cfg(feature = "experiments")]
@@ -12,6 +11,7 @@ mod handle;
 mod locator;
 pub(crate) mod lookup;
 pub(crate) mod manager;
+pub(crate) mod node;
 pub(crate) mod object_adapter;
 mod objects;
 mod policies;
@@ -19,7 +19,7 @@ mod policy;
 mod servant_activation;
 mod servants;
 mod slots;
-pub(crate) mod step_queue;
+pub(crate) mod step_table;
 mod template;
 
 pub use adapter_activation::AdapterActivator;

@@ -15,14 +15,14 @@ use tokio::sync::Semaphore;
 
 use crate::object_key;
 use crate::object_key::{BootId, Key, PoaPath, PoaPathBuf, SlotId};
-use crate::poa::core::PoaParams;
 use crate::poa::error::PoaError;
 use crate::poa::manager::{ManagerCore, PoaManagerState};
+use crate::poa::node::PoaParams;
 use crate::poa::policies::Policies;
 use crate::poa::policy::{BidirectionalPolicy, IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy};
 use crate::poa::slots::{ObjectLookup, SlotTable};
 use crate::servant::active_object::{ActiveObject, NO_SLOT};
-use crate::servant::poa_gate::PoaGate;
+use crate::servant::poa_core::PoaCore;
 use crate::servant::thread_model::MainThreadQueue;
 use crate::servant::{Servant, Skeleton};
 
@@ -39,12 +39,12 @@ pub(crate) struct ObjectAdapter {
     has_raw_servants: AtomicBool,
     /// Whether a POA has been created whose objects may be called over connections that this ORB opened.
     has_bidirectional_poas: AtomicBool,
-    root: Arc<PoaGate>,
-    pub(crate) plain_poa: Arc<PoaGate>,
+    root: Arc<PoaCore>,
+    pub(crate) plain_poa: Arc<PoaCore>,
     /// The transient POAs whose keys contain the POA's slot.
-    transient_poas: SlotTable<PoaGate>,
+    transient_poas: SlotTable<PoaCore>,
     /// The persistent POAs, by their encoded paths.
-    persistent_poas: papaya::HashMap<Box<[u8]>, Arc<PoaGate>>,
+    persistent_poas: papaya::HashMap<Box<[u8]>, Arc<PoaCore>>,
     managers: Mutex<HashMap<Box<str>, Arc<ManagerCore>>>,
     next_object_number: AtomicU64,
     next_poa_number: AtomicU32,
@@ -55,9 +55,9 @@ pub(crate) struct ObjectAdapter {
 pub(crate) enum Located<'a> {
     Object(Arc<ActiveObject>),
     /// The POA exists, but has no active object with this id.
-    MissingObject(Arc<PoaGate>, &'a [u8]),
+    MissingObject(Arc<PoaCore>, &'a [u8]),
     /// The POA does not exist. Contains its nearest existing ancestor, and the name of the missing child.
-    MissingPoa(Arc<PoaGate>, &'a str),
+    MissingPoa(Arc<PoaCore>, &'a str),
     /// There is no such object, or no such POA, or the key is malformed.
     NotFound,
 }
@@ -81,11 +81,11 @@ impl StreamSelector for ObjectAdapter {
         })
     }
 
-    fn any_forwarded(&self) -> bool {
+    fn any_raw(&self) -> bool {
         self.has_raw_servants.load(Ordering::Relaxed)
     }
 
-    fn is_forwarded(&self, key: &[u8]) -> bool {
+    fn is_raw(&self, key: &[u8]) -> bool {
         self.find(key).is_some_and(|entry| entry.skeleton.takes_raw_arguments())
     }
 }
@@ -104,7 +104,7 @@ impl ObjectAdapter {
             let (name, path) = (name.into(), PoaPathBuf::default());
             let (parent, is_initializing) = (Weak::new(), false);
             let params = PoaParams { name, path, policies, lookup, parent, is_initializing };
-            PoaGate::new(params, number, &manager, &blocking_threads, &main_thread.turn)
+            PoaCore::new(params, number, &manager, &blocking_threads, &main_thread.turn)
         };
         let (policies, path) = (Policies::root(), PoaPathBuf::default());
         #[cfg(feature = "experiments")]
@@ -143,15 +143,15 @@ impl ObjectAdapter {
         }
     }
 
-    pub(crate) fn len(&self) -> usize {
+    pub(crate) fn active_objects(&self) -> usize {
         self.active_count.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn has_bidirectional(&self) -> bool {
+    pub(crate) fn has_bidirectional_poas(&self) -> bool {
         self.has_bidirectional_poas.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn root(&self) -> &Arc<PoaGate> {
+    pub(crate) fn root(&self) -> &Arc<PoaCore> {
         &self.root
     }
 
@@ -173,7 +173,7 @@ impl ObjectAdapter {
     /// Activates an object that is found by id. Returns `None` if another object is active under the id.
     pub(crate) fn activate_with_id(
         &self,
-        poa: &Arc<PoaGate>,
+        poa: &Arc<PoaCore>,
         id: &[u8],
         servant: Servant,
     ) -> Option<Arc<ActiveObject>> {
@@ -187,19 +187,19 @@ impl ObjectAdapter {
         Some(entry)
     }
 
-    fn new_entry(&self, poa: &Arc<PoaGate>, id: &[u8], slot: u32, servant: Servant) -> Arc<ActiveObject> {
+    fn new_entry(&self, poa: &Arc<PoaCore>, id: &[u8], slot: u32, servant: Servant) -> Arc<ActiveObject> {
         self.record_skeleton(&*servant.skeleton);
         let id_start = poa.node().lookup.key_prefix.len();
         Arc::new(ActiveObject::new(&poa.key(id), id_start, slot, Arc::clone(poa), servant))
     }
 
     /// Activates an object in an unused slot. The POA must find its objects by index.
-    pub(crate) fn activate(&self, poa: &Arc<PoaGate>, servant: Servant) -> Arc<ActiveObject> {
+    pub(crate) fn activate(&self, poa: &Arc<PoaCore>, servant: Servant) -> Arc<ActiveObject> {
         self.activate_at(poa, self.reserve(poa), servant)
     }
 
     /// Reserves an unused slot, which is reused only after an object in it was deactivated.
-    pub(crate) fn reserve(&self, poa: &PoaGate) -> SlotId {
+    pub(crate) fn reserve(&self, poa: &PoaCore) -> SlotId {
         let slot_id = self.slots.take();
         if let Some(slot) = self.slots.get(slot_id.index) {
             slot.poa_number.store(poa.node().number, Ordering::Relaxed);
@@ -207,7 +207,7 @@ impl ObjectAdapter {
         slot_id
     }
 
-    fn activate_at(&self, poa: &Arc<PoaGate>, slot_id: SlotId, servant: Servant) -> Arc<ActiveObject> {
+    fn activate_at(&self, poa: &Arc<PoaCore>, slot_id: SlotId, servant: Servant) -> Arc<ActiveObject> {
         poa.count_activation(&self.active_count);
         let entry = self.new_entry(poa, &slot_id.to_bytes(), slot_id.index, servant);
         self.slots.put(slot_id.index, &entry);
@@ -219,7 +219,7 @@ impl ObjectAdapter {
     /// Activates an object in a reserved slot. Returns `None` if an object is active in it.
     pub(crate) fn activate_reserved(
         &self,
-        poa: &Arc<PoaGate>,
+        poa: &Arc<PoaCore>,
         slot_id: SlotId,
         servant: Servant,
     ) -> Option<Arc<ActiveObject>> {
@@ -230,7 +230,7 @@ impl ObjectAdapter {
     }
 
     /// Returns whether the slot was reserved for an object of this POA, active or not.
-    pub(crate) fn is_reserved(&self, slot_id: SlotId, poa: &PoaGate) -> bool {
+    pub(crate) fn is_reserved(&self, slot_id: SlotId, poa: &PoaCore) -> bool {
         self.slots.get(slot_id.index).is_some_and(|slot| {
             slot.generation.load(Ordering::Relaxed) == slot_id.generation
                 && slot.poa_number.load(Ordering::Relaxed) == poa.node().number
@@ -309,7 +309,7 @@ impl ObjectAdapter {
     pub(super) fn find_poa<'a>(
         &self,
         path: PoaPath<'a>,
-    ) -> Result<Arc<PoaGate>, Option<(Arc<PoaGate>, &'a str)>> {
+    ) -> Result<Arc<PoaCore>, Option<(Arc<PoaCore>, &'a str)>> {
         let mut poa = Arc::clone(&self.root);
         for name in path.names().map_err(|_| None)? {
             poa = poa.child(name).ok_or(Some((poa, name)))?;
@@ -317,18 +317,18 @@ impl ObjectAdapter {
         Ok(poa)
     }
 
-    fn poa_at(&self, slot_id: SlotId) -> Option<Arc<PoaGate>> {
+    fn poa_at(&self, slot_id: SlotId) -> Option<Arc<PoaCore>> {
         let poa = self.transient_poas.get(slot_id.index)?.value.load_full()?;
         (poa.node().lookup.poa_slot == Some(slot_id)).then_some(poa)
     }
 
     pub(crate) fn create_poa(
         &self,
-        parent: &Arc<PoaGate>,
+        parent: &Arc<PoaCore>,
         name: &str,
         policies: Policies,
         manager: &Arc<ManagerCore>,
-    ) -> Result<Arc<PoaGate>, PoaError> {
+    ) -> Result<Arc<PoaCore>, PoaError> {
         let path = parent.node().path.child(name)?;
         let mut children = parent.children();
         if children.destruction.is_some() {
@@ -352,7 +352,7 @@ impl ObjectAdapter {
             parent: Arc::downgrade(parent),
             is_initializing: parent.must_hold_child(&children, name),
         };
-        let poa = PoaGate::new(params, number, manager, &self.blocking_threads, &self.main_thread.turn);
+        let poa = PoaCore::new(params, number, manager, &self.blocking_threads, &self.main_thread.turn);
         if policies.bidirectional == BidirectionalPolicy::Both {
             self.has_bidirectional_poas.store(true, Ordering::Relaxed);
         }
@@ -365,7 +365,7 @@ impl ObjectAdapter {
         Ok(poa)
     }
 
-    pub(crate) fn set_fallback(&self, poa: &Arc<PoaGate>, servant: Servant) {
+    pub(crate) fn set_fallback(&self, poa: &Arc<PoaCore>, servant: Servant) {
         self.record_skeleton(&*servant.skeleton);
         let entry = ActiveObject::shared(&poa.node().lookup.key_prefix, Arc::clone(poa), servant);
         // Concurrent look-ups find the old or the new entry.
@@ -380,7 +380,7 @@ impl ObjectAdapter {
         !matches!(Key::parse(key), Ok(Key::Active { .. }) | Err(_))
     }
 
-    pub(crate) fn count_deactivation(&self, poa: &PoaGate) {
+    pub(crate) fn count_deactivation(&self, poa: &PoaCore) {
         poa.count_deactivation(&self.active_count);
     }
 
@@ -409,7 +409,7 @@ impl ObjectAdapter {
 
     /// Waits until the POA's objects have finished the requests that they serve at the time of the call. The
     /// default servant or servant locator is included.
-    pub(crate) async fn wait_until_idle(&self, poa: &Arc<PoaGate>) {
+    pub(crate) async fn wait_until_idle(&self, poa: &Arc<PoaCore>) {
         let mut busy = poa.node().lookup.objects.filter(ActiveObject::is_busy);
         busy.extend(poa.node().fallback.load_full().filter(|entry| entry.is_busy()));
         busy.extend(self.slots.values().filter(|entry| entry.is_busy() && Arc::ptr_eq(&entry.poa, poa)));
@@ -419,7 +419,7 @@ impl ObjectAdapter {
     }
 
     /// Returns all active objects of the POA. The default servant is not included.
-    pub(crate) fn objects_of(&self, poa: &Arc<PoaGate>) -> Vec<Arc<ActiveObject>> {
+    pub(crate) fn objects_of(&self, poa: &Arc<PoaCore>) -> Vec<Arc<ActiveObject>> {
         let mut all = poa.node().lookup.objects.filter(|entry| !entry.is_deactivated());
         if poa.is_indexed() {
             all.extend(self.slots.values().filter(|entry| Arc::ptr_eq(&entry.poa, poa)));
@@ -427,7 +427,7 @@ impl ObjectAdapter {
         all
     }
 
-    pub(crate) fn forget_poa(&self, poa: &Arc<PoaGate>) {
+    pub(crate) fn forget_poa(&self, poa: &Arc<PoaCore>) {
         if let Some(slot_id) = poa.node().lookup.poa_slot {
             self.transient_poas.free(slot_id.index);
         }
@@ -452,7 +452,7 @@ impl ObjectAdapter {
     }
 }
 
-fn publish_poa(poas: &SlotTable<PoaGate>, poa: &Arc<PoaGate>) {
+fn publish_poa(poas: &SlotTable<PoaCore>, poa: &Arc<PoaCore>) {
     if let Some(slot_id) = poa.node().lookup.poa_slot {
         poas.put(slot_id.index, poa);
     }
@@ -460,7 +460,7 @@ fn publish_poa(poas: &SlotTable<PoaGate>, poa: &Arc<PoaGate>) {
 
 impl fmt::Debug for ObjectAdapter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ObjectAdapter").field("active", &self.len()).finish_non_exhaustive()
+        f.debug_struct("ObjectAdapter").field("active", &self.active_objects()).finish_non_exhaustive()
     }
 }
 

@@ -9,7 +9,7 @@ use crate::poa::handle::Poa;
 use crate::poa::locator::LocatorSkeleton;
 use crate::poa::policy::{ImplicitActivationPolicy, LifespanPolicy, RequestProcessingPolicy};
 use crate::poa::servants::{ServantActivator, ServantLocator};
-use crate::poa::step_queue::RunningStep;
+use crate::poa::step_table::RunningStep;
 use crate::reference::{ObjectRef, Reference, Serves};
 use crate::servant::Servant;
 use crate::servant::active_object::{ActiveObject, RunMode};
@@ -206,7 +206,7 @@ impl Poa {
     pub fn id_to_reference(&self, id: &ObjectId) -> Result<ObjectRef, PoaError> {
         self.require(self.policies().retains(), "id_to_reference", "RETAIN")?;
         let entry = self.entry(id.as_slice()).ok_or(PoaError::ObjectNotActive)?;
-        Ok(ObjectRef::local(&self.orb, &entry, entry.key()))
+        Ok(ObjectRef::own_with_entry(&self.orb, &entry, entry.key()))
     }
 
     /// Returns the default servant.
@@ -371,7 +371,7 @@ impl Poa {
             Some(id) => adapter.activate_with_id(poa, id.as_slice(), servant),
         };
         let entry = entry.ok_or(PoaError::ObjectAlreadyActive)?;
-        // Pairs with the fence in `PoaGate::finish_destruction`: either the destruction finds this object, or
+        // Pairs with the fence in `PoaCore::finish_destruction`: either the destruction finds this object, or
         // the check below sees the destruction.
         fence(Ordering::SeqCst);
         if poa.is_destroyed() {

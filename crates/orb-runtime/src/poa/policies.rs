@@ -16,8 +16,8 @@ use crate::poa::policy::{
 /// assert_eq!(policies.lifespan, LifespanPolicy::Persistent);
 /// assert_eq!(policies.servant_retention, ServantRetentionPolicy::Retain);
 ///
-/// let alone = Policies::from_list(&[ServantRetentionPolicy::NonRetain.into()]).unwrap_err();
-/// assert_eq!(alone.index, 0);
+/// let error = Policies::from_list(&[ServantRetentionPolicy::NonRetain.into()]).unwrap_err();
+/// assert_eq!(error.index, 0);
 /// # Ok::<(), InvalidPolicy>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

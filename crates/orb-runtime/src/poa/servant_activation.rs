@@ -10,10 +10,10 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::object_key::ObjectId;
 use crate::poa::handle::Poa;
 use crate::poa::servants::SharedActivator;
-use crate::poa::step_queue::{self, RunningStep, StepTable};
+use crate::poa::step_table::{self, RunningStep, StepTable};
 use crate::runtime::Shared;
 use crate::servant::active_object::ActiveObject;
-use crate::servant::poa_gate::PoaGate;
+use crate::servant::poa_core::PoaCore;
 use crate::servant::request::panicked;
 use crate::servant::{Refusal, Servant};
 
@@ -54,7 +54,7 @@ impl ServantActivations {
     }
 }
 
-impl PoaGate {
+impl PoaCore {
     /// If the thread model serializes requests, waits until the servant manager may run.
     pub(crate) async fn take_turn(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(self.turn.as_ref()?).acquire_owned().await.ok()
@@ -110,7 +110,7 @@ impl PoaGate {
         cleanup_in_progress: bool,
     ) -> bool {
         let activator = self.node().servant_activations.activator();
-        let (activator, runtime) = match (activator, step_queue::runtime(orb)) {
+        let (activator, runtime) = match (activator, step_table::runtime(orb)) {
             (Some(activator), Ok(runtime)) => (activator, runtime),
             (None, _) => return orb.adapter().deactivate(entry),
             (Some(_), Err(error)) => {

@@ -13,7 +13,7 @@ use crate::poa::active_object_map::ObjectMap;
 use crate::poa::experiments::ObjectMap;
 use crate::poa::policies::Policies;
 use crate::poa::policy::LifespanPolicy;
-use crate::servant::poa_gate::PoaGate;
+use crate::servant::poa_core::PoaCore;
 
 /// A table whose slots are reused, each time with another generation. Reads take no lock.
 pub(crate) struct SlotTable<T> {
@@ -82,16 +82,16 @@ pub(crate) struct ObjectLookup {
 }
 
 impl ObjectLookup {
-    /// Creates the form of the keys of a new POA. With `is_indexed`, objects are looked up by index if the
+    /// Creates the form of the keys of a new POA. With `prefers_index`, objects are looked up by index if the
     /// policies allow it.
     pub(crate) fn new(
         boot: BootId,
         (policies, path): (&Policies, PoaPath<'_>),
-        is_indexed: bool,
-        poas: &SlotTable<PoaGate>,
+        prefers_index: bool,
+        poas: &SlotTable<PoaCore>,
     ) -> Result<Self, KeyError> {
         let (mut poa_slot, id) = (None, &[][..]);
-        let is_indexed = is_indexed && policies.is_indexed();
+        let is_indexed = prefers_index && policies.can_be_indexed();
         let key_prefix = if policies.lifespan == LifespanPolicy::Persistent {
             Key::Persistent { path, id }.encode()?
         } else if is_indexed {

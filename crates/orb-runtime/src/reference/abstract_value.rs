@@ -169,7 +169,7 @@ mod tests {
     use super::*;
     use crate::Orb;
 
-    type Any = Abstract<ValueBase>;
+    type AnyAbstract = Abstract<ValueBase>;
 
     #[tokio::test]
     async fn invalid_text_is_handled_as_the_builder_configures() {
@@ -195,22 +195,22 @@ mod tests {
         let profile = IiopProfile::new("h", 1, b"key".to_vec().into());
         let ior = Ior::from_profiles("IDL:A:1.0", &[profile]).unwrap();
         let object = ObjectRef::new(&core, ior);
-        let value = Some(Any::Object(object.clone()));
+        let value = Some(AnyAbstract::Object(object.clone()));
         for order in [ByteOrder::Big, ByteOrder::Little] {
             let mut e = Encoder::new(order, Version::V1_2);
             value.encode(&mut e).unwrap();
-            None::<Any>.encode(&mut e).unwrap();
+            None::<AnyAbstract>.encode(&mut e).unwrap();
             let octets = e.into_bytes();
             let mut d = Decoder::new(&octets, order, Version::V1_2).with_context(&core);
-            assert_eq!(Option::<Any>::decode(&mut d).unwrap(), value);
-            assert_eq!(Option::<Any>::decode(&mut d).unwrap(), None);
+            assert_eq!(Option::<AnyAbstract>::decode(&mut d).unwrap(), value);
+            assert_eq!(Option::<AnyAbstract>::decode(&mut d).unwrap(), None);
             assert_eq!(d.remaining(), 0);
         }
         // omniORB encodes nil as a nil reference.
         let mut d =
             Decoder::new(&[1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0], ByteOrder::Big, Version::V1_2);
-        assert_eq!(Option::<Any>::decode(&mut d).unwrap(), None);
+        assert_eq!(Option::<AnyAbstract>::decode(&mut d).unwrap(), None);
         let mut d = Decoder::new(&[0; 8], ByteOrder::Big, Version::V1_2);
-        assert_eq!(Any::decode(&mut d).unwrap_err().kind, DecodeErrorKind::NilReference);
+        assert_eq!(AnyAbstract::decode(&mut d).unwrap_err().kind, DecodeErrorKind::NilReference);
     }
 }

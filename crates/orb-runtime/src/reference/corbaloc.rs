@@ -6,8 +6,9 @@ use giop_codec::url::{Corbaloc, IiopAddress};
 use crate::reference::object::ObjectRef;
 
 impl ObjectRef {
-    /// Returns the URL with the object key of the first profile, and all TCP addresses of profiles with this
-    /// key that a URL can represent. If there is none, the URL contains a Unix socket.
+    /// Returns the URL with the object key of the first profile, and the TCP addresses of profiles with this
+    /// key that a URL can represent, at most [`MAX_PROFILES`]. If there is none, the URL contains a Unix
+    /// socket.
     pub(crate) fn corbaloc(&self) -> Option<Corbaloc> {
         let profiles = self.own_profiles();
         let first = profiles.first()?;
@@ -51,7 +52,7 @@ mod tests {
     // clause: ior.corbaloc.written
     #[test]
     fn a_reference_becomes_a_url_that_leads_to_the_same_object() {
-        let orb = Orb::builder().parts.build_core(Vec::new()).open();
+        let orb = Orb::builder().core.build_core(Vec::new()).into_orb();
         let profile = |host: &str, key: &'static [u8]| IiopProfile::new(host, 7, ObjectKey::from_static(key));
         let alternate = |host| TaggedComponent::alternate_address(host, 8).unwrap();
         let table = [
@@ -83,7 +84,7 @@ mod tests {
 
     #[test]
     fn reference_with_only_a_unix_socket_has_a_url() {
-        let orb = Orb::builder().parts.build_core(Vec::new()).open();
+        let orb = Orb::builder().core.build_core(Vec::new()).into_orb();
         let profile = UiopProfile::new("/run/a socket", ObjectKey::from_static(b"k"));
         let ior = Ior { type_id: String::new(), profiles: vec![profile.to_tagged().unwrap()] };
         let text = ObjectRef::new(orb.core(), ior.clone()).to_corbaloc().unwrap();

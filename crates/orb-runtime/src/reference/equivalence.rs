@@ -81,7 +81,7 @@ mod tests {
     }
 
     fn orb() -> Orb {
-        Orb::builder().parts.build_core(Vec::new()).open()
+        Orb::builder().core.build_core(Vec::new()).into_orb()
     }
 
     // clause: ior.object.is_equivalent, ior.object.hash

@@ -227,8 +227,8 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
     }
 
     /// Returns whether both references certainly refer to the same object: the object keys of their first
-    /// profiles are equal, and they share an address. If the result is `false`, they may still refer to the
-    /// same object. No server is asked.
+    /// profiles are equal, and they share an address. For objects of this ORB, equal keys suffice. If the
+    /// result is `false`, they may still refer to the same object. No server is asked.
     fn is_equivalent<R: Reference>(&self, other: &R) -> bool {
         self.as_object().is_same_object(other.as_object())
     }

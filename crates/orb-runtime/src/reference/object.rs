@@ -18,7 +18,7 @@ use crate::opaque::Opaque;
 use crate::reference::{CallOptions, Reference};
 use crate::runtime::Shared;
 use crate::servant::active_object::ActiveObject;
-use crate::servant::find_etherealizing_in_callers;
+use crate::servant::find_object_etherealized_after_callers;
 
 /// A reference to an object of any interface (`CORBA::Object`).
 ///
@@ -158,7 +158,7 @@ impl ObjectRef {
     }
 
     /// Creates a reference to the object of this ORB with this key. The entry may serve several objects.
-    pub(crate) fn local(orb: &Arc<Shared>, entry: &Arc<ActiveObject>, key: &[u8]) -> Self {
+    pub(crate) fn own_with_entry(orb: &Arc<Shared>, entry: &Arc<ActiveObject>, key: &[u8]) -> Self {
         Self::own_with_key(orb, entry.skeleton.repository_id(), ObjectKey::from(key), Some(Arc::clone(entry)))
     }
 
@@ -302,7 +302,7 @@ impl ObjectRef {
             Some(entry) if !entry.is_deactivated() => Some(Arc::clone(entry)),
             _ => {
                 let orb = &self.core.orb;
-                own.find(orb).or_else(|| find_etherealizing_in_callers(orb, own.key.as_slice()))
+                own.find(orb).or_else(|| find_object_etherealized_after_callers(orb, own.key.as_slice()))
             }
         }
     }

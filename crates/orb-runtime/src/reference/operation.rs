@@ -66,8 +66,8 @@ impl<'n> CallOperation<'n> {
         }
     }
 
-    pub(crate) const fn with_raw_arguments(self, order: ByteOrder, phase: usize) -> Self {
-        Self { raw_arguments: Some((order, phase)), ..self }
+    pub(crate) const fn with_raw_arguments(self, order: ByteOrder, start_modulo_8: usize) -> Self {
+        Self { raw_arguments: Some((order, start_modulo_8)), ..self }
     }
 
     /// Returns whether arguments and results are undecoded bytes.

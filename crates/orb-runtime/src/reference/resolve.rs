@@ -9,8 +9,8 @@ use giop_codec::{OneLine, Printable};
 use crate::reference::Reference;
 use crate::reference::object::ObjectRef;
 
-/// The maximum number of URLs that refer to a further URL (`file:` and `rir:`) in one resolution.
-pub(crate) const MAX_NESTING: usize = 10;
+/// The maximum number of texts in one resolution. A `file:` or `rir:` URL refers to a further text.
+pub(crate) const MAX_TEXTS: usize = 10;
 
 /// An error of narrowing a reference.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -56,7 +56,7 @@ pub enum ResolveError {
         source: std::io::Error,
     },
     /// Too many URLs refer to further URLs.
-    #[error("{MAX_NESTING} URLs refer to further URLs: is there a cycle?")]
+    #[error("{MAX_TEXTS} URLs refer to further URLs: is there a cycle?")]
     Nesting,
     /// The initial reference is unknown.
     #[error(transparent)]

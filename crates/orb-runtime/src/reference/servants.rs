@@ -44,7 +44,7 @@ impl Request {
     #[must_use]
     pub fn target<R: Reference>(&self) -> R {
         let object = match self.entry() {
-            Some(entry) => ObjectRef::local(self.core(), entry, self.object_key()),
+            Some(entry) => ObjectRef::own_with_entry(self.core(), entry, self.object_key()),
             None => ObjectRef::nil(self.core()),
         };
         R::from_object(object)

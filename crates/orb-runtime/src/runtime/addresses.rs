@@ -10,9 +10,9 @@ use crate::runtime::Shared;
 impl Shared {
     /// Returns the reference to an object of this ORB, with all addresses, or `None` if the ORB does not
     /// listen. The first profile is an IIOP profile for all TCP endpoints, and for Unix sockets in omniORB's
-    /// form. If there is no TCP endpoint, its port is 0. It also has the port of one TLS endpoint with its
-    /// host. Further IIOP profiles follow for the other TLS endpoints, and then profiles in TAO's form for
-    /// Unix sockets.
+    /// form. If there is no TCP endpoint, its port is 0. It also has the port of a TLS endpoint with the same
+    /// host, if there is one. Further IIOP profiles follow for the other TLS endpoints, and then profiles in
+    /// TAO's form for Unix sockets.
     pub(crate) fn ior(&self, type_id: &str, key: &[u8]) -> Option<Ior> {
         self.try_ior(type_id, &ObjectKey::from(key)).ok().flatten()
     }
@@ -168,7 +168,7 @@ mod tests {
     use crate::endpoint::profiles;
 
     fn core(endpoints: &[Endpoint]) -> std::sync::Arc<Shared> {
-        Orb::builder().parts.build_core(endpoints.to_vec())
+        Orb::builder().core.build_core(endpoints.to_vec())
     }
 
     fn tcp(host: &str, port: u16) -> Endpoint {
@@ -220,7 +220,7 @@ mod tests {
     fn tls_hosts_in_brackets_are_called_without_brackets() {
         use giop_codec::ior::SslSecTrans;
         let tls = crate::tls::Tls::builder().build().unwrap();
-        let core = Orb::builder().tls(tls).parts.build_core(Vec::new());
+        let core = Orb::builder().tls(tls).core.build_core(Vec::new());
         let ssl = SslSecTrans { target_supports: 6, target_requires: 6, port: 1 };
         let profile = IiopProfile::new("[::1]", 0, b"key".as_slice().into())
             .with_component(TaggedComponent::ssl_sec_trans(ssl));
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn unix_sockets_of_references_are_ignored_if_disabled() {
         let ior = core(&[unix("/a"), tcp("h", 1)]).ior("", b"key").unwrap();
-        let careful = Orb::builder().unix_sockets(false).parts.build_core(Vec::new());
+        let careful = Orb::builder().unix_sockets(false).core.build_core(Vec::new());
         assert_eq!(careful.endpoints_to_try(&ior.iiop_profile().unwrap(), false), [tcp("h", 1)]);
         assert!(careful.routes(profiles(&ior).skip(1).collect()).is_empty());
     }

@@ -129,7 +129,7 @@ impl Shared {
             return None;
         }
         let ticket = Arc::new(MemoryTicket {
-            address: link.peer().address(),
+            address: link.peer().ip_address(),
             was_granted: AtomicBool::new(false),
             waker: AtomicWaker::new(),
         });
@@ -173,9 +173,9 @@ impl Shared {
         let now = now();
         let mut by_address = HashMap::<Option<IpAddr>, usize>::new();
         let mut slow = Vec::new();
-        for link in self.connections.open() {
+        for link in self.connections.to_vec() {
             let Some((bytes, time)) = link.reply_queue(now) else { continue };
-            let address = link.peer().address();
+            let address = link.peer().ip_address();
             *by_address.entry(address).or_default() += bytes;
             if let Some(time) = time
                 && time > self.config.limits.write_timeout
@@ -208,9 +208,9 @@ impl Shared {
         let size = pressure.last_large_reply_bytes.load(Ordering::Relaxed).max(MIN_LARGE_REPLY_BYTES);
         let mut owed = HashMap::<Option<IpAddr>, usize>::new();
         let now = now();
-        for link in self.connections.open() {
+        for link in self.connections.to_vec() {
             if let Some((bytes, _)) = link.reply_queue(now) {
-                *owed.entry(link.peer().address()).or_default() += bytes;
+                *owed.entry(link.peer().ip_address()).or_default() += bytes;
             }
         }
         let mut queue = pressure.queue();

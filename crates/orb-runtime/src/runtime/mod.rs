@@ -28,7 +28,7 @@ pub(crate) use pauses::{Pauses, SHORT_OF_MEMORY};
 use crate::config::Config;
 use crate::connection::SharedConnection;
 use crate::endpoint::Endpoint;
-use crate::transport::Sockets;
+use crate::transport::OrbTransport;
 
 /// The interval between trims. Each trim frees the buffers that were unused for a whole interval.
 const TRIM_INTERVAL: Duration = Duration::from_secs(1);
@@ -41,7 +41,7 @@ pub(crate) struct Shared {
     pub(crate) extensions: Extensions,
     pub(crate) pool: Arc<BufferPool>,
     pub(crate) budget: Arc<RequestBudget>,
-    pub(crate) sockets: Sockets,
+    pub(crate) transport: OrbTransport,
     #[cfg(feature = "tls")]
     pub(crate) handshakes: Arc<crate::tls::handshakes::Handshakes>,
     pub(crate) endpoints: Vec<Endpoint>,
@@ -118,7 +118,7 @@ impl Shared {
                 let max = config.tls.as_ref().map_or(0, |tls| tls.rules().max_handshakes);
                 crate::tls::handshakes::Handshakes::new(max, config.server.evict_idle_after)
             },
-            sockets: Sockets::new(config.connection.transport),
+            transport: OrbTransport::new(config.connection.transport),
             budget: Arc::new(RequestBudget::new(config.limits.max_total_requests)),
             config,
             extensions,
@@ -157,7 +157,7 @@ impl Shared {
         self.trim_pool_later();
         if let Some(ProtocolError::Header(error @ HeaderError::Magic([0x16, 3, ..]))) = link.protocol_error()
         {
-            self.sockets.tls.misdirected.fetch_add(1, Ordering::Relaxed);
+            self.transport.tls.misdirected.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(target: "zorb", peer = %link.peer(), "connection closed: {error}");
         }
         let mut links = self.connections.lock();
@@ -211,7 +211,7 @@ impl OpenConnections {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn open(&self) -> Vec<Arc<SharedConnection>> {
+    pub(crate) fn to_vec(&self) -> Vec<Arc<SharedConnection>> {
         self.lock().values().filter_map(Weak::upgrade).collect()
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use giop_codec::giop::ObjectKey;
 
 use crate::object_key::ObjectId;
-use crate::servant::poa_gate::PoaGate;
+use crate::servant::poa_core::PoaCore;
 use crate::servant::request_counter::RequestCount;
 use crate::servant::skeleton::{Servant, Skeleton};
 
@@ -39,7 +39,7 @@ impl RunMode {
 pub(crate) struct ActiveObject {
     key: ObjectId,
     pub(crate) skeleton: Arc<dyn Skeleton>,
-    pub(crate) poa: Arc<PoaGate>,
+    pub(crate) poa: Arc<PoaCore>,
     requests: RequestCount,
     /// The index of the object's slot, or [`NO_SLOT`] if the object is found by id.
     pub(crate) slot: u32,
@@ -56,7 +56,7 @@ pub(crate) struct InFlight<E: Deref<Target = ActiveObject> = Arc<ActiveObject>>(
 
 impl ActiveObject {
     /// Creates an entry. `key` ends with the object id, which begins at `id_start`.
-    pub(crate) fn new(key: &[u8], id_start: usize, slot: u32, poa: Arc<PoaGate>, servant: Servant) -> Self {
+    pub(crate) fn new(key: &[u8], id_start: usize, slot: u32, poa: Arc<PoaCore>, servant: Servant) -> Self {
         let Servant { skeleton, mode } = servant;
         let mode = RunMode { serial: poa.turn.is_some(), on_main_thread: poa.uses_main_thread, ..mode };
         let id_start = u16::try_from(id_start).unwrap_or(u16::MAX);
@@ -73,7 +73,7 @@ impl ActiveObject {
     }
 
     /// Creates an entry that serves all objects of a POA. `prefix` is the common prefix of their keys.
-    pub(crate) fn shared(prefix: &[u8], poa: Arc<PoaGate>, servant: Servant) -> Self {
+    pub(crate) fn shared(prefix: &[u8], poa: Arc<PoaCore>, servant: Servant) -> Self {
         Self { is_shared: true, ..Self::new(prefix, prefix.len(), NO_SLOT, poa, servant) }
     }
 

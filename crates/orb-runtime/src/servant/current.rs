@@ -79,7 +79,10 @@ pub(crate) fn holds_turn(turn: &Turn) -> bool {
 
 /// Returns the object with this key if its etherealization waits for the current request or a caller of it.
 #[cold]
-pub(crate) fn find_etherealizing_in_callers(orb: &Arc<Shared>, key: &[u8]) -> Option<Arc<ActiveObject>> {
+pub(crate) fn find_object_etherealized_after_callers(
+    orb: &Arc<Shared>,
+    key: &[u8],
+) -> Option<Arc<ActiveObject>> {
     let is = |own: &ActiveObject| own.has_key(key) && own.is_deactivated() && own.poa.uses_servant_activator;
     CURRENT.with_borrow(|current| {
         let request = current.as_ref().filter(|request| Arc::ptr_eq(request.core(), orb))?;
@@ -121,7 +124,7 @@ struct State {
     callers: Option<Arc<CallStack>>,
     is_cancelled: AtomicBool,
     cancel_notify: Notify,
-    has_called: AtomicBool,
+    has_made_call: AtomicBool,
     /// The waker of the connection's driver, set only if the servant runs in another task or thread.
     driver_waker: AtomicWaker,
     extras: Mutex<Extras>,
@@ -152,7 +155,7 @@ struct Target {
 enum Source {
     Wire(IncomingRequest),
     /// A collocated call. It has a key if the entry is shared.
-    Local {
+    Collocated {
         operation: &'static str,
         key: Option<ObjectKey>,
     },
@@ -172,7 +175,7 @@ impl Request {
             callers: None,
             is_cancelled: AtomicBool::new(false),
             cancel_notify: Notify::new(),
-            has_called: AtomicBool::new(false),
+            has_made_call: AtomicBool::new(false),
             driver_waker: AtomicWaker::new(),
             extras: Mutex::default(),
             has_extras: AtomicBool::new(false),
@@ -215,7 +218,7 @@ impl Request {
             state.operation_number = operation_number;
         }
         *state.is_cancelled.get_mut() = false;
-        *state.has_called.get_mut() = false;
+        *state.has_made_call.get_mut() = false;
         if std::mem::take(state.has_extras.get_mut()) {
             // The previous request had no reply, which would have taken its extras.
             *state.extras.get_mut().unwrap_or_else(PoisonError::into_inner) = Extras::default();
@@ -279,7 +282,7 @@ impl Request {
         }
     }
 
-    pub(crate) fn local(
+    pub(crate) fn collocated(
         orb: Arc<Shared>,
         entry: Arc<ActiveObject>,
         key: Option<ObjectKey>,
@@ -289,7 +292,7 @@ impl Request {
     ) -> Self {
         let mut request = Self::without_target(orb, Peer::Local, None);
         if let Some(state) = request.state.get_mut() {
-            state.target = Some(Target { entry, source: Source::Local { operation, key } });
+            state.target = Some(Target { entry, source: Source::Collocated { operation, key } });
             state.deadline = deadline;
             state.span = span;
             state.callers = CURRENT.with_borrow(|caller| caller.as_ref().and_then(Self::callers));
@@ -316,14 +319,14 @@ impl Request {
     }
 
     fn record_call(&self) {
-        if !self.state.has_called.load(Ordering::Relaxed) {
-            self.state.has_called.store(true, Ordering::Release);
+        if !self.state.has_made_call.load(Ordering::Relaxed) {
+            self.state.has_made_call.store(true, Ordering::Release);
             self.state.driver_waker.wake();
         }
     }
 
-    pub(crate) fn has_called(&self) -> bool {
-        self.state.has_called.load(Ordering::Acquire)
+    pub(crate) fn has_made_call(&self) -> bool {
+        self.state.has_made_call.load(Ordering::Acquire)
     }
 
     /// Registers the driver to be woken when the servant makes its first call.
@@ -360,7 +363,7 @@ impl Request {
     fn incoming(&self) -> Option<&IncomingRequest> {
         match &self.state.target.as_ref()?.source {
             Source::Wire(incoming) => Some(incoming),
-            Source::Local { .. } => None,
+            Source::Collocated { .. } => None,
         }
     }
 
@@ -421,7 +424,7 @@ impl Request {
     pub fn object_key(&self) -> &[u8] {
         match &self.state.target {
             Some(Target { source: Source::Wire(incoming), .. }) => incoming.key(),
-            Some(Target { source: Source::Local { key: Some(key), .. }, .. }) => key.as_slice(),
+            Some(Target { source: Source::Collocated { key: Some(key), .. }, .. }) => key.as_slice(),
             Some(target) => target.entry.key(),
             None => &[],
         }
@@ -462,7 +465,7 @@ impl Request {
             }
             #[cfg(not(feature = "experiments"))]
             Some(Target { source: Source::Wire(incoming), .. }) => incoming.operation(),
-            Some(Target { source: Source::Local { operation, .. }, .. }) => operation,
+            Some(Target { source: Source::Collocated { operation, .. }, .. }) => operation,
             None => "",
         }
     }
@@ -501,7 +504,7 @@ impl Request {
         if let Some(principal) = self.state.caller.principal() {
             return Some(Arc::clone(principal));
         }
-        crate::csi::by_certificate(self.state.session.as_deref())
+        crate::csi::certified_principal(self.state.session.as_deref())
     }
 
     /// Returns the deadline of the caller. It is known only if the caller is in this process.

@@ -75,9 +75,10 @@ impl ByteStream {
         }
         // A stream from this process has no pool, so its memory is not counted.
         let pool = self.pool.clone().unwrap_or_else(|| Arc::new(BufferPool::new(0)));
-        let granted = self.rest.as_ref().map_or(len, |rest| rest.link.preallocation_limit());
+        let preallocation_limit =
+            self.connection.as_ref().map_or(len, |connection| connection.link.preallocation_limit());
         let buffer = loop {
-            match AlignedBuffer::take(&pool, len, align, granted) {
+            match AlignedBuffer::take(&pool, len, align, preallocation_limit) {
                 Some(buffer) => break buffer,
                 None => tokio::time::sleep(MEMORY_RETRY_INTERVAL).await,
             }
@@ -185,8 +186,8 @@ impl ByteStream {
             }
             to.copy_from_slice(from);
             target.filled(at, n)?;
-            if let Some(rest) = &self.rest {
-                rest.link.count_copied(n);
+            if let Some(connection) = &self.connection {
+                connection.link.count_copied(n);
             }
             at += n as u64;
             chunk = tail;
@@ -199,9 +200,9 @@ impl ByteStream {
         let mut loan = Some(loan);
         poll_fn(|cx| {
             // If sending the argument fails, the connection ends, which also ends the loan.
-            let _ = self.poll_argument(cx);
-            match &self.rest {
-                Some(rest) => rest.link.poll_loan(rest.stream_id, &mut loan, cx),
+            let _ = self.poll_send_argument(cx);
+            match &self.connection {
+                Some(connection) => connection.link.poll_loan(connection.stream_id, &mut loan, cx),
                 None => Poll::Ready(loan.take().map_or(LoanResult::Lost, LoanResult::Unused)),
             }
         })

@@ -13,8 +13,8 @@ use giop_codec::{ByteOrder, DecodeError, DecodeErrorKind, Version};
 use giop_proto::Limit;
 
 use crate::runtime::Shared;
+use crate::servant::collocated_request::CollocatedRequest;
 use crate::servant::results::{BadResults, ResultStream, Results};
-use crate::servant::served::ServedResult;
 use crate::servant::stream::{ByteStream, ResultStart, stream_too_large};
 use crate::stream::ItemSource;
 
@@ -47,7 +47,7 @@ pub struct ItemStream<T> {
 enum Origin<T> {
     Reply(Box<Incoming<T>>),
     /// The items come from a source in this process. The mutex is never locked, but makes the stream `Sync`.
-    Source(Mutex<ItemSource<T>>, Option<Box<ServedResult>>),
+    Source(Mutex<ItemSource<T>>, Option<Box<CollocatedRequest>>),
     Ended,
 }
 
@@ -123,11 +123,11 @@ impl<T: Send + 'static> ItemStream<T> {
     fn poll_item(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, SystemException>>> {
         let polled = match &mut self.origin {
             Origin::Reply(incoming) if self.items_left > 0 => incoming.poll_item(cx).map(Some),
-            Origin::Reply(incoming) => incoming.bytes.poll_end(cx).map(|end| end.err().map(Err)),
-            Origin::Source(source, served) => {
+            Origin::Reply(incoming) => incoming.bytes.poll_finish_argument(cx).map(|end| end.err().map(Err)),
+            Origin::Source(source, request) => {
                 let source = source.get_mut().unwrap_or_else(PoisonError::into_inner);
-                match served {
-                    Some(served) => served.poll(cx, |cx| source.poll_item(cx)),
+                match request {
+                    Some(request) => request.poll(cx, |cx| source.poll_item(cx)),
                     None => source.poll_item(cx),
                 }
             }
@@ -137,7 +137,7 @@ impl<T: Send + 'static> ItemStream<T> {
             Some(Ok(item)) => {
                 self.items_left = self.items_left.saturating_sub(1);
                 if let (0, Origin::Reply(incoming)) = (self.items_left, &mut self.origin)
-                    && let Poll::Ready(Ok(())) = incoming.bytes.poll_end(cx)
+                    && let Poll::Ready(Ok(())) = incoming.bytes.poll_finish_argument(cx)
                 {
                     // Releases the connection.
                     self.origin = Origin::Ended;
@@ -151,10 +151,10 @@ impl<T: Send + 'static> ItemStream<T> {
         }
     }
 
-    /// Creates the stream of a source in this process.
-    pub(crate) fn served(source: ItemSource<T>, served: Option<ServedResult>) -> Self {
+    /// Creates the stream of a source in this process, which is polled in the context of `request`.
+    pub(crate) fn of_source(source: ItemSource<T>, request: Option<CollocatedRequest>) -> Self {
         let items_left = source.len();
-        Self { items_left, origin: Origin::Source(Mutex::new(source), served.map(Box::new)) }
+        Self { items_left, origin: Origin::Source(Mutex::new(source), request.map(Box::new)) }
     }
 }
 
@@ -259,7 +259,7 @@ fn is_incomplete(error: &DecodeError) -> bool {
 
 #[cold]
 fn malformed(error: &DecodeError) -> SystemException {
-    let exception = error.system(CompletionStatus::Maybe);
+    let exception = error.to_system_exception(CompletionStatus::Maybe);
     SystemException::new(exception.kind, exception.minor, exception.completed)
         .with_reason(format!("cannot decode an item of the stream: {}", error.kind.message()))
 }
@@ -297,7 +297,8 @@ impl<T: CdrDecode + Send + 'static> ResultStream for ItemStream<T> {
             orb,
         };
         let first = buffer.slice(at..);
-        let mut bytes = results.stream(ResultStart { size, is_open_ended, first, phase: None }, count_at)?;
+        let mut bytes =
+            results.stream(ResultStart { size, is_open_ended, first, element_offset: None }, count_at)?;
         bytes.skip_first();
         let incoming = Incoming {
             bytes,
@@ -325,7 +326,7 @@ impl<T: Send + 'static> Stream for ItemStream<T> {
 
 impl<T: Send + 'static> From<ItemSource<T>> for ItemStream<T> {
     fn from(source: ItemSource<T>) -> Self {
-        Self::served(source, None)
+        Self::of_source(source, None)
     }
 }
 

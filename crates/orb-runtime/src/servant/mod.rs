@@ -4,7 +4,7 @@
 //! in the same ORB.
 
 pub(crate) mod active_object;
-pub(crate) mod poa_gate;
+pub(crate) mod poa_core;
 pub(crate) mod request_counter;
 mod streamed_result;
 pub(crate) mod thread_model;
@@ -13,6 +13,7 @@ pub(crate) mod thread_model;
 mod atomic {
     pub(crate) use std::sync::atomic::{AtomicU32, Ordering};
 }
+mod collocated_request;
 mod current;
 mod deposit;
 #[cfg(feature = "experiments")]
@@ -25,14 +26,14 @@ pub(crate) mod request;
 mod result_source;
 mod results;
 mod seq_stream;
-mod served;
 mod skeleton;
 mod stream;
 
+pub(crate) use collocated_request::CollocatedRequest;
 #[cfg(feature = "tracing")]
 pub(crate) use current::current_trace;
 pub use current::{Request, request, try_request};
-pub(crate) use current::{deadline_for_call, find_etherealizing_in_callers, holds_turn};
+pub(crate) use current::{deadline_for_call, find_object_etherealized_after_callers, holds_turn};
 pub use deposit::DepositError;
 pub use forward::{ForwardRequest, Refusal};
 pub use item_stream::ItemStream;
@@ -42,6 +43,5 @@ pub(crate) use result_source::ResultRequest;
 pub use result_source::ResultSource;
 pub(crate) use results::{BadResults, ResultStream, Results};
 pub use seq_stream::{SeqStart, SeqStream};
-pub(crate) use served::ServedResult;
-pub use skeleton::{DispatchSlot, LocalFuture, Operations, Servant, ServantFuture, Skeleton, UserException};
+pub use skeleton::{BoxedFuture, DispatchSlot, Operations, Servant, ServantFuture, Skeleton, UserException};
 pub use stream::{ByteStream, StreamStart};

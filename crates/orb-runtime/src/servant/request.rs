@@ -14,7 +14,7 @@ use giop_codec::ior::Ior;
 use giop_codec::{DecodeError, EncodeError, EncodeErrorKind, Version};
 use giop_proto::{Arguments, IncomingRequest, RawBody, ServeToken};
 
-use crate::connection::padding;
+use crate::connection::padding_context;
 use crate::runtime::backpressure::MIN_LARGE_REPLY_BYTES;
 use crate::servant::current::{Extras, Request};
 #[cfg(not(feature = "experiments"))]
@@ -125,8 +125,8 @@ impl ServerRequest {
         }
         let mut all = self.current.take_extras().contexts;
         all.extend(contexts);
-        if to.version < Version::V1_2 && reply_header_end(&all) % 8 != body.phase() {
-            all.push(padding());
+        if to.version < Version::V1_2 && reply_header_end(&all) % 8 != body.start_modulo_8() {
+            all.push(padding_context());
         }
         to.order = body.order();
         let put = |e: &mut Encoder| {
@@ -141,7 +141,7 @@ impl ServerRequest {
                 }
                 Outcome { token: to.token, encoder: self.encoder, oneway_failure: None }
             }
-            Err(error) => to.system_exception(self.encoder, error.system(CompletionStatus::Yes)),
+            Err(error) => to.system_exception(self.encoder, error.to_system_exception(CompletionStatus::Yes)),
         }
     }
 
@@ -197,7 +197,7 @@ impl ServerRequest {
     /// Replies that the arguments cannot be decoded, normally with `MARSHAL`, `COMPLETED_NO`.
     #[cold]
     pub fn bad_arguments(self, error: DecodeError) -> Outcome {
-        self.system_exception(error.system(CompletionStatus::No))
+        self.system_exception(error.to_system_exception(CompletionStatus::No))
     }
 
     /// Serves the operations that every object has (`_is_a`, `_non_existent`, ...). Other operations get
@@ -277,7 +277,7 @@ impl ServerRequest {
                 Outcome { token: to.token, encoder: self.encoder, oneway_failure: None }
             }
             Err(error) => {
-                let exception = error.system(CompletionStatus::Yes);
+                let exception = error.to_system_exception(CompletionStatus::Yes);
                 self.current.span().record_system_exception(&exception);
                 to.system_exception(self.encoder, exception)
             }
@@ -394,7 +394,7 @@ impl ReplyTo {
         let status = if permanent { ReplyStatus::LocationForwardPerm } else { ReplyStatus::LocationForward };
         match self.put(&mut encoder, status, contexts, |e| forward.encode(e)) {
             Ok(()) => Outcome { token: self.token, encoder, oneway_failure: None },
-            Err(error) => self.system_exception(encoder, error.system(CompletionStatus::No)),
+            Err(error) => self.system_exception(encoder, error.to_system_exception(CompletionStatus::No)),
         }
     }
 
@@ -427,7 +427,7 @@ impl ReplyTo {
         match self.put_once(encoder, status, contexts, &encode) {
             // The results contain an undecoded custom value in the other byte order. Its bytes cannot be
             // converted, so the whole reply is encoded in that order.
-            Err(EncodeError { kind: EncodeErrorKind::CustomState }) => {
+            Err(EncodeError { kind: EncodeErrorKind::UnconvertibleCustomState }) => {
                 Self { order: self.order.swapped(), ..self }.put_once(encoder, status, contexts, &encode)
             }
             put => put,

@@ -5,9 +5,9 @@ use std::future::{Future, poll_fn};
 use giop_codec::cdr::Element;
 use giop_codec::exception::SystemException;
 
+use crate::servant::collocated_request::CollocatedRequest;
 use crate::servant::item_stream::ItemStream;
 use crate::servant::seq_stream::SeqStream;
-use crate::servant::served::ServedResult;
 use crate::servant::stream::ByteStream;
 use crate::stream::{ByteSource, ItemSource, SeqSource, SourceContent};
 
@@ -19,14 +19,14 @@ pub trait ResultSource: Send + Sized {
     /// Reads the whole source into memory.
     fn collect(self) -> impl Future<Output = Result<Self, SystemException>> + Send;
 
-    /// Converts the source to a stream. With `served`, the caller polls the source as a part of this request.
+    /// Converts the source to a stream. The source is polled in the context of `request`, if it is given.
     #[doc(hidden)]
-    fn into_stream(self, served: Option<ResultRequest>) -> Self::Stream;
+    fn into_stream(self, request: Option<ResultRequest>) -> Self::Stream;
 }
 
-/// The request to which a result belongs.
+/// The collocated request to which a result belongs.
 #[derive(Debug)]
-pub struct ResultRequest(pub(crate) ServedResult);
+pub struct ResultRequest(pub(crate) CollocatedRequest);
 
 impl ResultSource for ByteSource {
     type Stream = ByteStream;
@@ -44,8 +44,8 @@ impl ResultSource for ByteSource {
         Ok(bytes.into())
     }
 
-    fn into_stream(self, served: Option<ResultRequest>) -> ByteStream {
-        ByteStream::served(self, served.map(|served| served.0))
+    fn into_stream(self, request: Option<ResultRequest>) -> ByteStream {
+        ByteStream::of_source(self, request.map(|request| request.0))
     }
 }
 
@@ -56,8 +56,8 @@ impl<T: Element> ResultSource for SeqSource<T> {
         Ok(Self::of(ByteSource::from(self).collect().await?))
     }
 
-    fn into_stream(self, served: Option<ResultRequest>) -> SeqStream<T> {
-        SeqStream::of_bytes(ByteSource::from(self).into_stream(served))
+    fn into_stream(self, request: Option<ResultRequest>) -> SeqStream<T> {
+        SeqStream::of_bytes(ByteSource::from(self).into_stream(request))
     }
 }
 
@@ -72,7 +72,7 @@ impl<T: Send + 'static> ResultSource for ItemSource<T> {
         Ok(items.into())
     }
 
-    fn into_stream(self, served: Option<ResultRequest>) -> ItemStream<T> {
-        ItemStream::served(self, served.map(|served| served.0))
+    fn into_stream(self, request: Option<ResultRequest>) -> ItemStream<T> {
+        ItemStream::of_source(self, request.map(|request| request.0))
     }
 }

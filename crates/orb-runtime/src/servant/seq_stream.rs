@@ -163,7 +163,7 @@ fn read_into<T: Element>(bytes: &[u8], order: ByteOrder, to: &mut Vec<T>) -> Res
 
 #[cold]
 fn decoding_exception(error: DecodeError) -> SystemException {
-    error.system(CompletionStatus::Maybe)
+    error.to_system_exception(CompletionStatus::Maybe)
 }
 
 impl<T: Element> Stream for SeqStream<T> {
@@ -233,8 +233,9 @@ impl<T> SeqStart<T> {
         Ok(())
     }
 
-    /// Returns the offset of the next byte from the first element. It wraps around if padding is missing.
-    fn phase(&self) -> usize {
+    /// Returns the distance from the start of the first element to the next byte. It wraps around if padding
+    /// is missing.
+    fn element_offset(&self) -> usize {
         self.first.len().wrapping_sub(self.padding)
     }
 }
@@ -243,9 +244,9 @@ impl ServerRequest {
     /// Returns the last argument as a stream of elements.
     pub fn seq_stream<T: Element>(&self, start: SeqStart<T>) -> Result<SeqStream<T>, DecodeError> {
         start.check_padding(self.current.bytes_to_come())?;
-        let phase = start.phase();
+        let element_offset = start.element_offset();
         let SeqStart { size, padding, first, count_at, order, .. } = start;
-        let stream = self.stream_of(size, first, count_at, Some(phase))?;
+        let stream = self.stream_of(size, first, count_at, Some(element_offset))?;
         Ok(SeqStream::new(stream, padding, order))
     }
 }
@@ -256,9 +257,9 @@ impl<T: Element> ResultStream for SeqStream<T> {
     fn from_results(results: Results) -> Result<Self, BadResults> {
         let start = SeqStart::<T>::decode(&mut results.body())?;
         start.check_padding(results.bytes_to_come())?;
-        let phase = Some(start.phase());
+        let element_offset = Some(start.element_offset());
         let SeqStart { size, padding, first, count_at, order, .. } = start;
-        let start = ResultStart { size, is_open_ended: false, first, phase };
+        let start = ResultStart { size, is_open_ended: false, first, element_offset };
         Ok(Self::new(results.stream(start, count_at)?, padding, order))
     }
 }
@@ -293,7 +294,7 @@ mod tests {
             match stream.poll_elements(&mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(Some(chunk)) => chunks.push(chunk.unwrap()),
                 Poll::Ready(None) => break,
-                Poll::Pending => panic!("all of it is there"),
+                Poll::Pending => panic!("a stream in memory is never pending"),
             }
         }
         assert_eq!((stream.remaining(), stream.buffered.len()), (0, 0));
@@ -350,7 +351,7 @@ mod tests {
         let mut stream = SeqStream::<u64>::new(source.into(), 0, ByteOrder::NATIVE);
         let mut next = || match stream.poll_elements(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(chunk) => chunk.map(Result::unwrap),
-            Poll::Pending => panic!("all of it is there"),
+            Poll::Pending => panic!("a stream in memory is never pending"),
         };
         let chunks = [next().unwrap(), next().unwrap(), next().unwrap()];
         assert_eq!(chunks.each_ref().map(|chunk| chunk.len()), [2_000, 1, 2_999]);

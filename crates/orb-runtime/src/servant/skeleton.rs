@@ -152,8 +152,8 @@ pub trait ServantFuture: Future {}
 #[diagnostic::do_not_recommend]
 impl<F: Future + ?Sized> ServantFuture for F {}
 
-/// The future of a collocated call.
-pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+/// A boxed future of a servant: of a collocated call, or of a streamed reply.
+pub type BoxedFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A slot for one dispatch future. The next future of the same type reuses its memory.
 #[derive(Debug)]

@@ -12,13 +12,13 @@ use giop_codec::cdr::{CdrDecode, Decoder};
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
 use giop_codec::{DecodeError, DecodeErrorKind};
 use giop_proto::pool::BufferPool;
-use giop_proto::{Chunk, CloseReason, StreamOf};
+use giop_proto::{Chunk, CloseReason, StreamId};
 
 use crate::connection::exclusive::Lease;
 use crate::connection::{PayloadOutcome, SharedConnection, now};
+use crate::servant::collocated_request::CollocatedRequest;
 use crate::servant::request::{ServerRequest, reply_timeout};
 use crate::servant::results::{BadResults, ResultStream, Results};
-use crate::servant::served::ServedResult;
 use crate::stream::{ByteSource, Payload, SourceContent};
 
 /// The maximum number of bytes of a result that are skipped when its stream is dropped. If more bytes are
@@ -30,8 +30,7 @@ const MAX_SKIPPED_BYTES: u64 = 64 * 1024;
 ///
 /// * A sequence of more than 64 KiB is returned in chunks of up to 256 KiB while it is received. Smaller
 ///   sequences, and sequences in the memory of this process, are one chunk.
-/// * The connection is read only on demand, up to four chunks in advance. Then back-pressure stops the
-///   sender.
+/// * The connection is read until four chunks are waiting to be taken. Then back-pressure stops the sender.
 /// * Until all bytes are taken or the stream is dropped, no other messages are received over the connection,
 ///   except between the fragments of a fragmented message.
 ///
@@ -62,7 +61,7 @@ pub struct ByteStream {
     pub(crate) first: Bytes,
     /// The number of bytes that have not been returned, including those in `first`.
     pub(crate) bytes_left: u64,
-    pub(crate) rest: Option<Rest>,
+    pub(crate) connection: Option<StreamConnection>,
     pub(crate) pool: Option<Arc<BufferPool>>,
     /// The exception that the stream returns next, because the stream is too large or an argument failed.
     failure: Option<Box<SystemException>>,
@@ -70,17 +69,18 @@ pub struct ByteStream {
     pub(crate) is_open_ended: bool,
     /// The source of a stream from this process. The mutex, which is never locked, makes the stream `Sync`.
     source: Option<Mutex<Payload>>,
-    served: Option<Box<ServedResult>>,
+    collocated_request: Option<Box<CollocatedRequest>>,
 }
 
 /// The connection on which the bytes after `first` are received.
-pub(crate) struct Rest {
+pub(crate) struct StreamConnection {
     pub(crate) link: Arc<SharedConnection>,
-    pub(crate) stream_id: StreamOf,
-    results: Option<Box<ResultState>>,
+    pub(crate) stream_id: StreamId,
+    /// The call whose results are received. `None` at a servant.
+    call: Option<Box<ClientCall>>,
 }
 
-struct ResultState {
+struct ClientCall {
     deadline: Option<Instant>,
     /// A `@stream` argument that is still being sent. The mutex is never locked, but makes the stream `Sync`.
     argument: Option<Mutex<Payload>>,
@@ -94,8 +94,9 @@ pub(crate) struct ResultStart {
     pub(crate) size: u64,
     pub(crate) is_open_ended: bool,
     pub(crate) first: Bytes,
-    /// The offset of the next byte from the first element, or `None` for a sequence of bytes.
-    pub(crate) phase: Option<usize>,
+    /// The distance in bytes from the start of the first element to the next byte, by which chunks are
+    /// aligned. `None` for a sequence of bytes.
+    pub(crate) element_offset: Option<usize>,
 }
 
 impl ByteStream {
@@ -152,31 +153,33 @@ impl ByteStream {
         if self.source.is_some() {
             return self.poll_source(cx);
         }
-        let argument_sent = self.poll_argument(cx);
+        let argument_sent = self.poll_send_argument(cx);
         if self.failure.is_some() {
             return Poll::Ready(self.ready_chunk().transpose());
         }
         if self.bytes_left > 0
-            && let Some(rest) = &self.rest
+            && let Some(connection) = &self.connection
         {
-            let chunk = ready!(rest.link.poll_chunk(rest.stream_id, cx));
+            let chunk = ready!(connection.link.poll_chunk(connection.stream_id, cx));
             if let Some(chunk) = self.handle_chunk(chunk).transpose() {
                 return Poll::Ready(Some(chunk));
             }
         }
         ready!(argument_sent);
-        self.rest = None;
+        self.connection = None;
         Poll::Ready(None)
     }
 
     /// Continues to send the argument, if one is sent while the result is received. The next chunk returns a
     /// failure of the argument.
-    pub(crate) fn poll_argument(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(Rest { link, results: Some(results), .. }) = &mut self.rest else { return Poll::Ready(()) };
-        let Some(argument) = &mut results.argument else { return Poll::Ready(()) };
+    pub(crate) fn poll_send_argument(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(StreamConnection { link, call: Some(call), .. }) = &mut self.connection else {
+            return Poll::Ready(());
+        };
+        let Some(argument) = &mut call.argument else { return Poll::Ready(()) };
         let argument = argument.get_mut().unwrap_or_else(PoisonError::into_inner);
         let sent = ready!(link.poll_payload(cx, None, argument));
-        results.argument = None;
+        call.argument = None;
         if let PayloadOutcome::Failed(error, _) = sent {
             self.failure = Some(Box::new(error.into_exception(CompletionStatus::Maybe)));
         }
@@ -184,13 +187,13 @@ impl ByteStream {
     }
 
     /// Waits until the argument is sent completely. Fails if the argument failed.
-    pub(crate) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SystemException>> {
-        ready!(self.poll_argument(cx));
+    pub(crate) fn poll_finish_argument(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SystemException>> {
+        ready!(self.poll_send_argument(cx));
         Poll::Ready(self.failure.take().map_or(Ok(()), |failure| Err(*failure)))
     }
 
     pub(crate) async fn finish_argument(&mut self) -> Result<(), SystemException> {
-        std::future::poll_fn(|cx| self.poll_end(cx)).await
+        std::future::poll_fn(|cx| self.poll_finish_argument(cx)).await
     }
 
     /// Counts the first bytes as returned, because the caller has them already.
@@ -201,7 +204,7 @@ impl ByteStream {
     /// Returns the next bytes if they have been received. Does not read the connection.
     pub(crate) fn ready_chunk(&mut self) -> Result<Option<Bytes>, SystemException> {
         if let Some(failure) = self.failure.take() {
-            (self.bytes_left, self.rest) = (0, None);
+            (self.bytes_left, self.connection) = (0, None);
             return Err(*failure);
         }
         if !self.first.is_empty() {
@@ -209,8 +212,10 @@ impl ByteStream {
             self.bytes_left -= first.len() as u64;
             return Ok(Some(first));
         }
-        let Some(rest) = self.rest.as_ref().filter(|_| self.bytes_left > 0) else { return Ok(None) };
-        let chunk = rest.link.ready_chunk(rest.stream_id);
+        let Some(connection) = self.connection.as_ref().filter(|_| self.bytes_left > 0) else {
+            return Ok(None);
+        };
+        let chunk = connection.link.ready_chunk(connection.stream_id);
         self.handle_chunk(chunk)
     }
 
@@ -227,7 +232,7 @@ impl ByteStream {
                 Ok(None)
             }
             Chunk::End => Err(self.truncated(SystemExceptionKind::Marshal, "the message")),
-            Chunk::Lost => match self.rest.as_ref().and_then(Rest::deadline) {
+            Chunk::Lost => match self.connection.as_ref().and_then(StreamConnection::deadline) {
                 Some(deadline) if deadline <= now() => Err(self.deadline_passed()),
                 _ => Err(self.truncated(SystemExceptionKind::CommFailure, "the connection or the call")),
             },
@@ -243,8 +248,8 @@ impl ByteStream {
 
     /// Releases the connection, unless an argument is still being sent over it.
     fn release(&mut self) {
-        if !self.rest.as_ref().is_some_and(Rest::is_sending_argument) {
-            self.rest = None;
+        if !self.connection.as_ref().is_some_and(StreamConnection::is_sending_argument) {
+            self.connection = None;
         }
     }
 
@@ -252,14 +257,14 @@ impl ByteStream {
     #[cold]
     pub(crate) fn truncated(&mut self, kind: SystemExceptionKind, what: &str) -> SystemException {
         let text = format!("{what} ended {}", self.missing());
-        (self.bytes_left, self.rest) = (0, None);
+        (self.bytes_left, self.connection) = (0, None);
         SystemException::new(kind, MinorCode::NONE, CompletionStatus::Maybe).with_reason(text)
     }
 
     #[cold]
     fn deadline_passed(&mut self) -> SystemException {
         let text = format!("the deadline of the call passed {}", self.missing());
-        (self.bytes_left, self.rest) = (0, None);
+        (self.bytes_left, self.connection) = (0, None);
         reply_timeout(text)
     }
 
@@ -274,11 +279,11 @@ impl ByteStream {
     fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, SystemException>>> {
         let Some(source) = &mut self.source else { return Poll::Ready(None) };
         let source = source.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let polled = match &mut self.served {
+        let polled = match &mut self.collocated_request {
             None => source.poll_chunk(cx).map(|chunk| {
                 chunk.map(|chunk| chunk.map_err(|error| error.into_exception(CompletionStatus::Maybe)))
             }),
-            Some(served) => served.poll(cx, |cx| source.poll_result_chunk(cx)),
+            Some(request) => request.poll(cx, |cx| source.poll_result_chunk(cx)),
         };
         let polled = ready!(polled);
         match &polled {
@@ -289,28 +294,28 @@ impl ByteStream {
         Poll::Ready(polled)
     }
 
-    /// Creates the stream of a source in this process. The caller polls the source as a part of the request.
-    pub(crate) fn served(source: ByteSource, served: Option<ServedResult>) -> Self {
-        Self { served: served.map(Box::new), ..Self::from(source) }
+    /// Creates the stream of a source in this process, which is polled in the context of `request`.
+    pub(crate) fn of_source(source: ByteSource, request: Option<CollocatedRequest>) -> Self {
+        Self { collocated_request: request.map(Box::new), ..Self::from(source) }
     }
 
     pub(crate) fn of_results(
         start: ResultStart,
-        stream_id: StreamOf,
+        stream_id: StreamId,
         (lease, deadline, argument): (Lease, Option<Instant>, Option<Payload>),
         pool: Arc<BufferPool>,
     ) -> Self {
-        let ResultStart { size, is_open_ended, first, phase } = start;
+        let ResultStart { size, is_open_ended, first, element_offset } = start;
         let link = Arc::clone(lease.link());
         let received = first.len() as u64;
-        link.open_stream(stream_id, (!is_open_ended).then_some(size - received), phase);
+        link.open_stream(stream_id, (!is_open_ended).then_some(size - received), element_offset);
         if let Some(deadline) = deadline {
-            link.limit_stream(stream_id, deadline);
+            link.set_stream_deadline(stream_id, deadline);
         }
-        let results = ResultState { deadline, argument: argument.map(Mutex::new), _lease: lease };
-        let rest = Some(Rest { link, stream_id, results: Some(Box::new(results)) });
+        let call = ClientCall { deadline, argument: argument.map(Mutex::new), _lease: lease };
+        let connection = Some(StreamConnection { link, stream_id, call: Some(Box::new(call)) });
         let mut stream =
-            Self { bytes_left: size, first, rest, pool: Some(pool), is_open_ended, ..Self::default() };
+            Self { bytes_left: size, first, connection, pool: Some(pool), is_open_ended, ..Self::default() };
         if size == received {
             stream.release();
         }
@@ -323,17 +328,20 @@ impl ResultStream for ByteStream {
 
     fn from_results(results: Results) -> Result<Self, BadResults> {
         let StreamStart { count, first, count_at } = StreamStart::decode(&mut results.body())?;
-        results.stream(ResultStart { size: count as u64, is_open_ended: false, first, phase: None }, count_at)
+        results.stream(
+            ResultStart { size: count as u64, is_open_ended: false, first, element_offset: None },
+            count_at,
+        )
     }
 }
 
-impl Rest {
+impl StreamConnection {
     fn deadline(&self) -> Option<Instant> {
-        self.results.as_ref().and_then(|results| results.deadline)
+        self.call.as_ref().and_then(|call| call.deadline)
     }
 
     fn is_sending_argument(&self) -> bool {
-        self.results.as_ref().is_some_and(|results| results.argument.is_some())
+        self.call.as_ref().is_some_and(|call| call.argument.is_some())
     }
 }
 
@@ -366,9 +374,9 @@ impl fmt::Debug for ByteStream {
 }
 
 /// Skips the missing bytes. If too many bytes of a result are missing, closes the connection instead.
-impl Drop for Rest {
+impl Drop for StreamConnection {
     fn drop(&mut self) {
-        if self.results.is_some() && self.link.stream_rest(self.stream_id) > MAX_SKIPPED_BYTES {
+        if self.call.is_some() && self.link.missing_stream_bytes(self.stream_id) > MAX_SKIPPED_BYTES {
             self.link.abort(CloseReason::Local);
         }
         self.link.abandon_stream(self.stream_id);
@@ -401,14 +409,14 @@ impl ServerRequest {
         self.stream_of(count as u64, first, count_at, None)
     }
 
-    /// Creates a stream of `size` bytes, of which `first` are received. `phase` is the offset of the next
-    /// byte from the first element, or `None` for a sequence of bytes.
+    /// Creates a stream of `size` bytes, of which `first` are received. `element_offset` is the distance from
+    /// the start of the first element to the next byte, or `None` for a sequence of bytes.
     pub(crate) fn stream_of(
         &self,
         size: u64,
         first: Bytes,
         count_at: usize,
-        phase: Option<usize>,
+        element_offset: Option<usize>,
     ) -> Result<ByteStream, DecodeError> {
         let coming = self.current.bytes_to_come();
         if size > first.len().saturating_add(coming) as u64 {
@@ -425,8 +433,8 @@ impl ServerRequest {
                 return Ok(stream);
             }
             let stream_id = self.to.token.into();
-            link.open_stream(stream_id, Some(size - stream.first.len() as u64), phase);
-            stream.rest = Some(Rest { link: link.to_arc(), stream_id, results: None });
+            link.open_stream(stream_id, Some(size - stream.first.len() as u64), element_offset);
+            stream.connection = Some(StreamConnection { link: link.to_arc(), stream_id, call: None });
         }
         Ok(stream)
     }

@@ -17,7 +17,7 @@ use giop_proto::ServeToken;
 use crate::connection::SharedConnection;
 use crate::servant::current::Extras;
 use crate::servant::request::{Outcome, ServerRequest};
-use crate::servant::skeleton::LocalFuture;
+use crate::servant::skeleton::BoxedFuture;
 use crate::stream::{EncodeParts, ResultContent, StreamedResult};
 use crate::trace::{self, Direction};
 
@@ -27,7 +27,7 @@ const MAX_BURST_BYTES: usize = 256 * 1024;
 impl ServerRequest {
     /// Replies with a `@stream` result, which is sent while its source produces it. If the future is dropped
     /// after the first part was sent, the connection is closed.
-    pub fn reply_streamed(self, result: impl Into<StreamedResult>) -> LocalFuture<'static, Outcome> {
+    pub fn reply_streamed(self, result: impl Into<StreamedResult>) -> BoxedFuture<'static, Outcome> {
         // The future is boxed, so that the common future type of the interface's operations stays small.
         match result.into().0 {
             ResultContent::Source(source) => Box::pin(self.stream_reply(source)),
@@ -58,7 +58,9 @@ impl ServerRequest {
 
         let head = match to.put_head(&mut self.encoder, ReplyStatus::NoException, &contexts) {
             Ok(head) => head,
-            Err(error) => return to.system_exception(self.encoder, error.system(CompletionStatus::Yes)),
+            Err(error) => {
+                return to.system_exception(self.encoder, error.to_system_exception(CompletionStatus::Yes));
+            }
         };
         let started = match source.begin(&mut self.encoder) {
             Ok(()) => {
@@ -75,7 +77,9 @@ impl ServerRequest {
             (Progress::Complete | Progress::LimitReached, _) => {
                 return match finish_message(&mut self.encoder, head.size_at) {
                     Ok(_) => Outcome { token: to.token, encoder: self.encoder, oneway_failure: None },
-                    Err(error) => to.system_exception(self.encoder, error.system(CompletionStatus::Yes)),
+                    Err(error) => {
+                        to.system_exception(self.encoder, error.to_system_exception(CompletionStatus::Yes))
+                    }
                 };
             }
         };

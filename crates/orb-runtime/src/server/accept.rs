@@ -165,10 +165,10 @@ impl Acceptor {
         let (max_connections, max_per_address) =
             (orb.config.server.max_connections, orb.config.server.max_connections_per_address);
         let is_tls = matches!(listener, Listener::Tls(_));
-        let address = peer.address();
+        let address = peer.ip_address();
         let slot = match ConnectionLimiter::acquire(limiter, address) {
-            Ok((slot, evicts)) => {
-                if evicts {
+            Ok((slot, has_evicted)) => {
+                if has_evicted {
                     orb.counters.hit(Limit::Evicted);
                 }
                 slot
@@ -189,14 +189,14 @@ impl Acceptor {
                 return;
             }
         };
-        let thread = orb.sockets.threads().and_then(IoThreads::for_accepted);
+        let thread = orb.transport.threads().and_then(IoThreads::thread_for_accepted_connection);
         let ready = transport::prevent_sigpipe(&stream)
             .and_then(|()| if address.is_some() { self.set_socket_options(&stream) } else { Ok(()) });
         #[cfg(feature = "tls")]
         if is_tls && ready.is_ok() {
             return crate::server::tls_handshake::admit(orb, stream, peer, slot);
         }
-        let socket = ready.and_then(|()| orb.sockets.wrap(stream, &orb.pool, thread));
+        let socket = ready.and_then(|()| orb.transport.wrap(stream, &orb.pool, thread));
         let socket = match socket {
             Ok(socket) => socket,
             Err(error) => {

@@ -56,8 +56,8 @@ pub(crate) struct ActiveRequests {
     oneway_barriers: Vec<OnewayBarrier>,
     /// The descriptions of suspended requests, for cancellation.
     suspended_descriptions: Vec<(ServeToken, Request)>,
-    /// The requests that may start because a oneway request has completed.
-    released: VecDeque<IncomingRequest>,
+    /// The requests that may start because a oneway request has completed, or its servant has made a call.
+    released_requests: VecDeque<IncomingRequest>,
 }
 
 struct ReusableSlot {
@@ -122,7 +122,7 @@ impl ActiveRequests {
             suspended: FuturesUnordered::new(),
             oneway_barriers: Vec::new(),
             suspended_descriptions: Vec::new(),
-            released: VecDeque::new(),
+            released_requests: VecDeque::new(),
         }
     }
 
@@ -212,8 +212,8 @@ impl ActiveRequests {
                 Some(outcome)
             }
             Poll::Pending => {
-                let has_called = slot.current.as_ref().is_some_and(Request::has_called);
-                if !to.wants_reply && !mode.concurrent && !has_called {
+                let has_made_call = slot.current.as_ref().is_some_and(Request::has_made_call);
+                if !to.wants_reply && !mode.concurrent && !has_made_call {
                     let key = slot.current.as_ref().filter(|_| entry.is_shared);
                     let key = key.map(|current| current.object_key().into());
                     let (oneway, entry) = (slot.current.clone(), Arc::clone(entry));
@@ -242,7 +242,7 @@ impl ActiveRequests {
         {
             // If a released request is a oneway request that does not complete at once, the requests after it
             // are queued again.
-            self.released.extend(self.oneway_barriers.swap_remove(at).later_requests);
+            self.released_requests.extend(self.oneway_barriers.swap_remove(at).later_requests);
         }
         self.recycle_slot(slot);
         Some(outcome)
@@ -250,18 +250,18 @@ impl ActiveRequests {
 
     /// Releases the requests that are queued after oneway requests whose servants have made calls.
     fn release_barriers_of_callers(&mut self) {
-        let Self { oneway_barriers, released, .. } = self;
+        let Self { oneway_barriers, released_requests, .. } = self;
         oneway_barriers.retain_mut(|barrier| {
-            let has_called = barrier.oneway.as_ref().is_some_and(Request::has_called);
-            if has_called {
-                released.append(&mut barrier.later_requests);
+            let has_made_call = barrier.oneway.as_ref().is_some_and(Request::has_made_call);
+            if has_made_call {
+                released_requests.append(&mut barrier.later_requests);
             }
-            !has_called
+            !has_made_call
         });
     }
 
-    pub(crate) fn take_released(&mut self) -> impl DoubleEndedIterator<Item = IncomingRequest> {
-        self.released.drain(..)
+    pub(crate) fn take_released_requests(&mut self) -> impl DoubleEndedIterator<Item = IncomingRequest> {
+        self.released_requests.drain(..)
     }
 
     /// Cancels a request. Returns `true` if it had not started, and was removed.

@@ -14,7 +14,7 @@ use crate::poa::lookup::no_such_object;
 use crate::poa::manager::HeldRequest;
 use crate::poa::object_adapter::Located;
 use crate::reference::ObjectRef;
-use crate::servant::poa_gate::{Gate, PoaGate};
+use crate::servant::poa_core::{Gate, PoaCore};
 use crate::servant::request::ReplyTo;
 use crate::servant::{ForwardRequest, Outcome, Refusal};
 use crate::server::active_requests::{ActiveRequests, EnterError};
@@ -76,11 +76,11 @@ impl Driver {
         {
             return Some(outcome);
         }
-        let Some(entry) = &self.last_object else { return self.object_not_found(cx, incoming) };
+        let Some(entry) = &self.last_object else { return self.handle_missing_object(cx, incoming) };
         if let Some(pending) = &self.pending {
             let poa = Arc::clone(&entry.poa);
             if pending.blocks_manager_of(&poa) {
-                return self.gate_closed(cx, &poa, incoming);
+                return self.handle_closed_gate(cx, &poa, incoming);
             }
             if pending.blocks_object(&poa, incoming.key()) {
                 return self.wait_for(cx, &poa, WaitCondition::EarlierRequests, incoming);
@@ -97,8 +97,8 @@ impl Driver {
         };
         let poa = Arc::clone(&entry.poa);
         match error {
-            EnterError::Deactivated => self.object_not_found(cx, incoming),
-            EnterError::GateClosed => self.gate_closed(cx, &poa, incoming),
+            EnterError::Deactivated => self.handle_missing_object(cx, incoming),
+            EnterError::GateClosed => self.handle_closed_gate(cx, &poa, incoming),
         }
     }
 
@@ -130,7 +130,7 @@ impl Driver {
         // Otherwise both sides could deadlock.
         let may_wait = !std::mem::take(&mut self.has_waited_for_memory)
             && incoming.response().expects_reply()
-            && self.link.calls_waiting() == 0;
+            && self.link.pending_call_count() == 0;
         if may_wait {
             self.memory_ticket = self.orb.queue_for_memory(incoming.operation_name_bytes(), &self.link);
         }
@@ -154,7 +154,7 @@ impl Driver {
     }
 
     #[cold]
-    fn object_not_found(&mut self, cx: &mut Context<'_>, incoming: IncomingRequest) -> Option<Outcome> {
+    fn handle_missing_object(&mut self, cx: &mut Context<'_>, incoming: IncomingRequest) -> Option<Outcome> {
         let key = incoming.key();
         let (poa, step) = match self.orb.adapter().locate_with_missing_poa(key) {
             Located::Object(entry) if !entry.is_deactivated() => {
@@ -174,7 +174,7 @@ impl Driver {
                 if !poa.is_open()
                     || self.pending.as_ref().is_some_and(|pending| pending.blocks_manager_of(&poa))
                 {
-                    return self.gate_closed(cx, &poa, incoming);
+                    return self.handle_closed_gate(cx, &poa, incoming);
                 }
                 let no_step = || poa.inactive_object_exception(|| no_such_object(key));
                 let step = poa.incarnate(&self.orb, id).and_then(|step| step.ok_or_else(no_step));
@@ -188,7 +188,7 @@ impl Driver {
                 if !parent.is_open()
                     || self.pending.as_ref().is_some_and(|pending| pending.blocks_manager_of(&parent))
                 {
-                    return self.gate_closed(cx, &parent, incoming);
+                    return self.handle_closed_gate(cx, &parent, incoming);
                 }
                 let no_step = || self.orb.adapter().no_such_adapter(key);
                 let step = parent.activate_child(&self.orb, name).and_then(|step| step.ok_or_else(no_step));
@@ -210,7 +210,7 @@ impl Driver {
     fn wait_for(
         &mut self,
         cx: &mut Context<'_>,
-        poa: &Arc<PoaGate>,
+        poa: &Arc<PoaCore>,
         until: impl FnOnce(HeldRequest) -> WaitCondition,
         incoming: IncomingRequest,
     ) -> Option<Outcome> {
@@ -226,7 +226,7 @@ impl Driver {
     }
 
     /// Counts a held request. Returns `None` if a limit is reached.
-    fn hold(&self, poa: &Arc<PoaGate>, incoming: &IncomingRequest) -> Option<HeldRequest> {
+    fn hold(&self, poa: &Arc<PoaCore>, incoming: &IncomingRequest) -> Option<HeldRequest> {
         let limits = &self.orb.config.limits;
         let pending = self.pending.as_ref().map_or(0, |pending| pending.len());
         // Held requests may be at most half of the connection's requests. Otherwise the held requests of one
@@ -239,7 +239,8 @@ impl Driver {
         held
     }
 
-    /// Replies with an exception to a request that does not reach a servant.
+    /// Replies with an exception to a request that does not reach a servant. If the object does not exist,
+    /// the reply to `_non_existent` is TRUE instead.
     fn reject(&mut self, incoming: &IncomingRequest, exception: SystemException) -> Outcome {
         let mut to = ReplyTo::new(incoming);
         // A client with SYNC_WITH_SERVER gets a reply because the server has not accepted the request.
@@ -254,10 +255,10 @@ impl Driver {
 
     /// Handles a request that must wait for the gate of its POA, or for an earlier held request.
     #[cold]
-    fn gate_closed(
+    fn handle_closed_gate(
         &mut self,
         cx: &mut Context<'_>,
-        poa: &Arc<PoaGate>,
+        poa: &Arc<PoaCore>,
         incoming: IncomingRequest,
     ) -> Option<Outcome> {
         let held = self.hold(poa, &incoming);
@@ -316,7 +317,7 @@ impl Driver {
                 self.orb.counters.discarded_oneways.fetch_add(1, Ordering::Relaxed);
             }
             if sends_close {
-                self.finished.push(incoming.token());
+                self.finished_without_reply.push(incoming.token());
             } else {
                 let outcome = self.reject(&incoming, crate::errors::orb_shut_down());
                 self.outcomes.push(outcome);

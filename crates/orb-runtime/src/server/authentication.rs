@@ -23,7 +23,7 @@ impl Driver {
         cx: &mut Context<'_>,
         incoming: IncomingRequest,
     ) -> Result<IncomingRequest, Option<Outcome>> {
-        if self.guard.is_none() { Ok(incoming) } else { self.identify_caller(cx, incoming) }
+        if self.access_guard.is_none() { Ok(incoming) } else { self.identify_caller(cx, incoming) }
     }
 
     #[cold]
@@ -32,7 +32,7 @@ impl Driver {
         cx: &mut Context<'_>,
         incoming: IncomingRequest,
     ) -> Result<IncomingRequest, Option<Outcome>> {
-        let Some(guard) = &mut self.guard else { return Ok(incoming) };
+        let Some(guard) = &mut self.access_guard else { return Ok(incoming) };
         match guard.identify(&self.orb, &incoming) {
             AuthOutcome::Accepted(caller) => {
                 self.active.caller = caller;
@@ -51,7 +51,7 @@ impl Driver {
     /// Checks access to the object that was found last. Returns a reply if the caller has no access.
     #[inline]
     pub(crate) fn check_access_to_last(&mut self, incoming: &IncomingRequest) -> Option<Outcome> {
-        self.guard.as_ref()?;
+        self.access_guard.as_ref()?;
         let entry = Arc::clone(self.last_object.as_ref()?);
         let id = entry.id_in(incoming.key());
         self.check_access(incoming, entry.poa.node().path.as_path(), id, Some(entry.skeleton.repository_id()))
@@ -75,14 +75,14 @@ impl Driver {
         object_id: &[u8],
         interface: Option<&str>,
     ) -> Option<Outcome> {
-        let guard = self.guard.as_mut()?;
+        let guard = self.access_guard.as_mut()?;
         let operation = incoming.operation();
         #[cfg(feature = "experiments")]
         let operation = match &self.last_object {
             Some(entry) => crate::servant::experiments::operation_name(&self.orb, entry, operation),
             None => operation,
         };
-        let session = self.link.session().map(|session| &**session);
+        let session = self.link.tls_session().map(|session| &**session);
         let access = Access {
             principal: self.active.caller.principal().map(|principal| &**principal),
             path,

@@ -117,14 +117,14 @@ impl ConnectionLimiter {
             occupancy.idle.push_back(Arc::downgrade(&slot));
         }
         drop(occupancy);
-        let evicts = to_close.is_some();
+        let has_evicted = to_close.is_some();
         if let Some(link) = to_abort.and_then(|slot| slot.upgrade()?.link()) {
             link.abort(CloseReason::Local);
         }
         if let Some(slot) = to_close {
             slot.close_evicted();
         }
-        Ok((ConnectionSlot(slot), evicts))
+        Ok((ConnectionSlot(slot), has_evicted))
     }
 
     /// Removes the evictable connection that has been open longest from the idle connections, and returns it.

@@ -41,7 +41,7 @@ struct Burst {
 impl Burst {
     #[inline]
     fn is_over(&self, state: &State) -> bool {
-        let (messages, bytes) = state.machine.received();
+        let (messages, bytes) = state.machine.received_counts();
         let is_long = messages >= self.messages_before + MAX_BURST_MESSAGES
             || bytes >= self.bytes_before + MAX_BURST_BYTES;
         is_long && state.clock.saturating_duration_since(self.started) > MIN_BURST_TIME
@@ -57,7 +57,7 @@ pub(crate) struct Driver {
     pub(crate) active: ActiveRequests,
     pub(crate) last_object: Option<Arc<ActiveObject>>,
     #[cfg(feature = "csi")]
-    pub(crate) guard: Option<Box<crate::csi::Guard>>,
+    pub(crate) access_guard: Option<Box<crate::csi::Guard>>,
     timer: Option<Pin<Box<Sleep>>>,
     /// Whether the task was polled with a new waker, which must be registered with the timer.
     waker_changed: bool,
@@ -67,19 +67,19 @@ pub(crate) struct Driver {
     pub(crate) has_waited_for_memory: bool,
     pub(crate) pending: Option<Box<PendingRequests>>,
     pub(crate) batch: VecDeque<IncomingRequest>,
-    /// The outcomes of the batch that have a reply. Empty between batches, like `finished`.
+    /// The outcomes of the batch that have a reply. Empty between batches, like `finished_without_reply`.
     pub(crate) outcomes: Vec<Outcome>,
     /// The requests of the batch that were completed without a reply.
-    pub(crate) finished: Vec<ServeToken>,
+    pub(crate) finished_without_reply: Vec<ServeToken>,
 }
 
 impl Driver {
     pub(crate) fn new(link: Arc<SharedConnection>, orb: Arc<Shared>, connection_number: u64) -> Self {
         let template =
-            Request::without_target(Arc::clone(&orb), link.peer().clone(), link.session().cloned());
+            Request::without_target(Arc::clone(&orb), link.peer().clone(), link.tls_session().cloned());
         let runtime = link.thread().and_then(|_| orb.tasks.runtime.clone());
         #[cfg(feature = "csi")]
-        let guard = orb.security().guard(&link);
+        let access_guard = orb.security().guard(&link);
         let active = ActiveRequests::new(
             template,
             #[cfg(feature = "experiments")]
@@ -94,7 +94,7 @@ impl Driver {
             active,
             last_object: None,
             #[cfg(feature = "csi")]
-            guard,
+            access_guard,
             timer: None,
             waker_changed: false,
             memory_ticket: None,
@@ -102,13 +102,13 @@ impl Driver {
             pending: None,
             batch: VecDeque::new(),
             outcomes: Vec::new(),
-            finished: Vec::new(),
+            finished_without_reply: Vec::new(),
         }
     }
 
     fn locate(&mut self, locate: &IncomingLocate) {
         #[cfg(feature = "csi")]
-        if self.guard.is_some() {
+        if self.access_guard.is_some() {
             return self.locate_without_check(locate);
         }
         let entry = self.orb.adapter().find(locate.key());
@@ -240,7 +240,7 @@ impl Driver {
                 None => {}
                 // Recycle the encoder here, so that the next request reuses it.
                 Some(Outcome { token, encoder, oneway_failure: None }) if encoder.is_empty() => {
-                    self.finished.push(token);
+                    self.finished_without_reply.push(token);
                     self.active.recycle_encoder(encoder);
                 }
                 Some(outcome) => {
@@ -307,7 +307,7 @@ impl Driver {
     fn run(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let link = Arc::clone(&self.link);
         let mut state = self.begin_poll(&link, cx);
-        let (messages_before, bytes_before) = state.machine.received();
+        let (messages_before, bytes_before) = state.machine.received_counts();
         let burst = Burst { started: state.clock, messages_before, bytes_before };
         let mut served = 0;
         state = self.read_first(&link, state, cx);
@@ -336,8 +336,8 @@ impl Driver {
             if state.machine.lifecycle().is_closed() {
                 return self.finish(&link, state, cx);
             }
-            if state.machine.lifecycle().wants_shutdown() && !state.shut_down {
-                state.shut_down = true;
+            if state.machine.lifecycle().wants_shutdown() && !state.is_socket_shut_down {
+                state.is_socket_shut_down = true;
                 link.socket.shut_down_write();
             }
             if self.update_timer(&mut state, cx) {
@@ -408,7 +408,7 @@ impl Driver {
         while let Some(outcome) = self.active.poll_completed(cx) {
             drop(self.queue_reply(link, link.lock(), outcome));
         }
-        let released: Vec<_> = self.active.take_released().collect();
+        let released: Vec<_> = self.active.take_released_requests().collect();
         self.push_front(released.into_iter());
         link.lock()
     }
@@ -501,7 +501,7 @@ impl Driver {
     fn drain(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             while self.active.poll_completed(cx).is_some() {}
-            let released: Vec<_> = self.active.take_released().collect();
+            let released: Vec<_> = self.active.take_released_requests().collect();
             if released.is_empty() {
                 break;
             }

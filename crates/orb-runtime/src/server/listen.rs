@@ -82,7 +82,7 @@ fn check_tls(config: &Config, endpoint: &str) -> Result<(), BuildError> {
 }
 
 /// Registers the sockets with the runtime. Returns the endpoints for references, and the listeners.
-pub(crate) fn open(
+pub(crate) fn prepare_listeners(
     bound: Vec<BoundSocket>,
     templates: &[String],
 ) -> Result<(Vec<Endpoint>, Vec<Listener>), BuildError> {
@@ -103,15 +103,15 @@ pub(crate) fn open(
         let fail = |source| BuildError::Listen { endpoint: host.clone(), source };
         let local = socket.local_addr().map_err(fail)?;
         let listener = listener(TcpListener::from_std(socket).map_err(fail)?);
-        let at = ListeningSocket { host, local };
+        let listening = ListeningSocket { host, local };
         if matches!(listener, Listener::Tls(_)) {
-            secure.push(at);
+            secure.push(listening);
         } else {
             if templates.is_empty() {
-                let (host, port) = at.published_address(&context);
+                let (host, port) = listening.published_address(&context);
                 endpoints.push(Endpoint::Iiop { host, port });
             }
-            plain.push(at);
+            plain.push(listening);
         }
         listeners.push(listener);
     }

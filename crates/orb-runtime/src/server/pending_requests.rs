@@ -9,9 +9,9 @@ use giop_proto::{IncomingRequest, ServeToken};
 
 use crate::poa::Refusal;
 use crate::poa::manager::HeldRequest;
-use crate::poa::step_queue::RunningStep;
+use crate::poa::step_table::RunningStep;
 use crate::runtime::Shared;
-use crate::servant::poa_gate::{Gate, PoaGate};
+use crate::servant::poa_core::{Gate, PoaCore};
 
 /// What must happen before a pending request may start.
 pub(crate) enum WaitCondition {
@@ -49,7 +49,8 @@ impl PendingRequests {
         self.requests.push_back(PendingRequest { incoming, condition });
     }
 
-    /// Returns whether a login is being checked. Meanwhile, the connection is not read.
+    /// Returns whether a login is being checked. Meanwhile, the connection is read only if this ORB awaits
+    /// replies over it.
     pub(crate) fn has_login_check(&self) -> bool {
         #[cfg(feature = "csi")]
         return self.requests.iter().any(|request| matches!(request.condition, WaitCondition::Login(_)));
@@ -63,12 +64,12 @@ impl PendingRequests {
     }
 
     /// Returns whether later requests of the POA's manager must wait for a pending one, to keep their order.
-    pub(crate) fn blocks_manager_of(&self, poa: &PoaGate) -> bool {
+    pub(crate) fn blocks_manager_of(&self, poa: &PoaCore) -> bool {
         self.requests.iter().any(|request| request.condition.blocks_manager_of(poa))
     }
 
     /// Returns whether later requests for this object must wait for a pending one, to keep their order.
-    pub(crate) fn blocks_object(&self, poa: &Arc<PoaGate>, key: &[u8]) -> bool {
+    pub(crate) fn blocks_object(&self, poa: &Arc<PoaCore>, key: &[u8]) -> bool {
         self.requests.iter().any(|request| request.blocks_object(poa, key))
     }
 
@@ -117,7 +118,7 @@ impl PendingRequest {
         !matches!(self.condition, WaitCondition::StepCompleted(..) | WaitCondition::EarlierRequests(_))
     }
 
-    fn blocks_object(&self, poa: &Arc<PoaGate>, key: &[u8]) -> bool {
+    fn blocks_object(&self, poa: &Arc<PoaCore>, key: &[u8]) -> bool {
         match &self.condition {
             WaitCondition::StepCompleted(held, _) | WaitCondition::EarlierRequests(held) => {
                 Arc::ptr_eq(&held.poa, poa) && self.incoming.key() == key
@@ -143,7 +144,7 @@ impl PendingRequest {
 }
 
 impl WaitCondition {
-    fn blocks_manager_of(&self, poa: &PoaGate) -> bool {
+    fn blocks_manager_of(&self, poa: &PoaCore) -> bool {
         match self {
             Self::GateOpen(held) => Arc::ptr_eq(&held.poa.node().manager, &poa.node().manager),
             other => other.blocks_all(),

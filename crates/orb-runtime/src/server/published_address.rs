@@ -101,7 +101,7 @@ fn placeholder_value(name: &str, context: &PublishContext<'_>) -> Result<String,
             .split_once('|')
             .map_or((variable, None), |(name, default)| (name, Some(default.to_owned())));
         let value = (context.env_variable)(variable).filter(|value| !value.is_empty()).or(default);
-        return value.ok_or_else(|| format!("the environment variable `{variable}` is not set"));
+        return value.ok_or_else(|| format!("the environment variable `{variable}` is not set, or is empty"));
     }
     let (address, kind) = match name {
         "hostname" => return Ok(context.hostname.to_owned()),

@@ -74,13 +74,13 @@ impl Driver {
         state
     }
 
-    /// Marks the requests in `self.finished` as finished, and queues the replies in `self.outcomes`.
+    /// Marks the requests in `finished_without_reply` as finished, and queues the replies in `outcomes`.
     pub(crate) fn queue_replies<'a>(
         &mut self,
         link: &'a SharedConnection,
         mut state: LockedState<'a>,
     ) -> LockedState<'a> {
-        for token in self.finished.drain(..) {
+        for token in self.finished_without_reply.drain(..) {
             state.machine.request(token).finish();
         }
         let mut outcomes = std::mem::take(&mut self.outcomes);

@@ -28,8 +28,8 @@ const MAX_DISCARDED_BYTES: usize = 64 * 1024;
 /// if too many handshakes are in progress. `slot` counts the connection until it ends.
 pub(crate) fn admit(orb: &Arc<Shared>, stream: TcpStream, peer: Peer, slot: ConnectionSlot) {
     let Some(tls) = orb.config.tls.clone() else { return };
-    let counts = &orb.sockets.tls;
-    let Some((handshake, has_evicted)) = orb.handshakes.enter(peer.address(), now()) else {
+    let counts = &orb.transport.tls;
+    let Some((handshake, has_evicted)) = orb.handshakes.enter(peer.ip_address(), now()) else {
         counts.rejected_by_limit.fetch_add(1, Ordering::Relaxed);
         orb.start_metrics_export();
         orb.counters.hit(Limit::Handshakes);
@@ -60,12 +60,12 @@ pub(crate) fn admit(orb: &Arc<Shared>, stream: TcpStream, peer: Peer, slot: Conn
         let outcome = tokio::select! {
             outcome = accepted => outcome,
             () = evicted => {
-                orb.sockets.tls.failed.fetch_add(1, Ordering::Relaxed);
+                orb.transport.tls.failed.fetch_add(1, Ordering::Relaxed);
                 return orb.start_metrics_export();
             }
         };
         drop(handshake);
-        let counts = &orb.sockets.tls;
+        let counts = &orb.transport.tls;
         let (stream, failure) = match outcome {
             Ok(Ok(socket)) => {
                 counts.sessions.fetch_add(1, Ordering::Relaxed);
@@ -99,7 +99,7 @@ pub(crate) async fn accept(
     stream: TcpStream,
     on_first_message: &(dyn Fn() + Sync),
 ) -> Result<TlsSocket, (TcpStream, HandshakeFailure)> {
-    let Some(server) = tls.server() else {
+    let Some(server) = tls.server_config() else {
         return Err((stream, HandshakeFailure::NotConfigured("this server has no certificate")));
     };
     match ServerConnection::new(server) {

@@ -43,7 +43,7 @@ const MAX_ITEMS_PER_POLL: u32 = 16 * 1024;
 /// ```
 pub struct ItemSource<T> {
     len: u64,
-    returned: u64,
+    returned_items: u64,
     items: Pin<Box<dyn Stream<Item = Result<T, BoxError>> + Send>>,
 }
 
@@ -54,7 +54,7 @@ impl<T: Send + 'static> ItemSource<T> {
         S: Stream<Item = Result<T, E>> + Send + 'static,
         E: Into<BoxError> + 'static,
     {
-        Self { len, returned: 0, items: Box::pin(stream.map_err(Into::into)) }
+        Self { len, returned_items: 0, items: Box::pin(stream.map_err(Into::into)) }
     }
 
     /// Creates a source of the items of an iterator. They are taken as fast as the connection accepts data.
@@ -65,7 +65,7 @@ impl<T: Send + 'static> ItemSource<T> {
     {
         let items = items.into_iter();
         let len = items.len() as u64;
-        Self { len, returned: 0, items: Box::pin(futures_util::stream::iter(items.map(Ok))) }
+        Self { len, returned_items: 0, items: Box::pin(futures_util::stream::iter(items.map(Ok))) }
     }
 
     /// Returns the number of elements.
@@ -82,18 +82,18 @@ impl<T: Send + 'static> ItemSource<T> {
 
     /// Returns the next element, or `None` after the last.
     pub(crate) fn poll_item(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, SystemException>>> {
-        if self.returned >= self.len {
+        if self.returned_items >= self.len {
             return Poll::Ready(None);
         }
         Poll::Ready(Some(match ready!(self.items.as_mut().poll_next(cx)) {
             Some(Ok(item)) => {
-                self.returned += 1;
+                self.returned_items += 1;
                 Ok(item)
             }
             Some(Err(error)) => Err(exception_of(error)),
             None => Err(unknown_with_text(format!(
                 "the source ended after {} of its {} elements",
-                self.returned, self.len
+                self.returned_items, self.len
             ))),
         }))
     }
@@ -173,13 +173,13 @@ pub(crate) trait EncodeParts: Send {
 impl<T: CdrEncode + Send + 'static> EncodeParts for ItemSource<T> {
     fn begin(&self, e: &mut Encoder) -> Result<(), SystemException> {
         let len = usize::try_from(self.len).unwrap_or(usize::MAX);
-        e.put_len(len).map_err(|error| error.system(CompletionStatus::Yes))
+        e.put_len(len).map_err(|error| error.to_system_exception(CompletionStatus::Yes))
     }
 
     #[inline]
     fn poll_part(&mut self, cx: &mut Context<'_>, e: &mut Encoder) -> Poll<Result<bool, SystemException>> {
         let Some(item) = ready!(self.poll_item(cx)?) else { return Poll::Ready(Ok(false)) };
-        item.encode(e).map_err(|error| error.system(CompletionStatus::Yes))?;
+        item.encode(e).map_err(|error| error.to_system_exception(CompletionStatus::Yes))?;
         Poll::Ready(Ok(true))
     }
 }
@@ -196,7 +196,7 @@ impl Payload {
 impl EncodeParts for Payload {
     fn begin(&self, e: &mut Encoder) -> Result<(), SystemException> {
         let len = usize::try_from(self.len()).unwrap_or(usize::MAX);
-        self.layout().encode_start(len, e).map_err(|error| error.system(CompletionStatus::Yes))
+        self.layout().encode_start(len, e).map_err(|error| error.to_system_exception(CompletionStatus::Yes))
     }
 
     #[inline]

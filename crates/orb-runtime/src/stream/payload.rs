@@ -30,7 +30,7 @@ pub(crate) struct Payload {
     /// The index of the next kept chunk to be returned in this attempt.
     next_kept: usize,
     /// The number of bytes returned in this attempt.
-    returned: u64,
+    returned_bytes: u64,
 }
 
 /// The reason why the bytes of a source cannot be sent.
@@ -51,7 +51,7 @@ impl Payload {
             rest: Bytes::new(),
             kept: Some(Vec::new()),
             next_kept: 0,
-            returned: 0,
+            returned_bytes: 0,
         }
     }
 
@@ -67,14 +67,14 @@ impl Payload {
         self.len
     }
 
-    pub(crate) fn returned(&self) -> u64 {
-        self.returned
+    pub(crate) fn returned_bytes(&self) -> u64 {
+        self.returned_bytes
     }
 
     /// Restarts from the first byte. Returns `false` if the first bytes are no longer kept.
     pub(crate) fn rewind(&mut self) -> bool {
         if self.kept.is_some() {
-            (self.next_kept, self.returned) = (0, 0);
+            (self.next_kept, self.returned_bytes) = (0, 0);
         }
         self.kept.is_some()
     }
@@ -91,10 +91,10 @@ impl Payload {
     pub(crate) fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, SourceError>>> {
         if let Some(again) = self.kept.as_ref().and_then(|kept| kept.get(self.next_kept)) {
             self.next_kept += 1;
-            self.returned += again.len() as u64;
+            self.returned_bytes += again.len() as u64;
             return Poll::Ready(Some(Ok(again.clone())));
         }
-        if self.returned >= self.len {
+        if self.returned_bytes >= self.len {
             return Poll::Ready(None);
         }
         if self.rest.is_empty() {
@@ -104,7 +104,7 @@ impl Payload {
             }
         }
         let chunk = self.rest.split_to(self.rest.len().min(MAX_CHUNK_BYTES));
-        self.returned += chunk.len() as u64;
+        self.returned_bytes += chunk.len() as u64;
         self.keep(&chunk);
         Poll::Ready(Some(Ok(chunk)))
     }
@@ -132,7 +132,7 @@ impl Payload {
     }
 
     fn keep(&mut self, chunk: &Bytes) {
-        let fits = self.returned <= MAX_KEPT_BYTES && self.next_kept < MAX_KEPT_CHUNKS;
+        let fits = self.returned_bytes <= MAX_KEPT_BYTES && self.next_kept < MAX_KEPT_CHUNKS;
         if let Some(kept) = &mut self.kept {
             if fits {
                 kept.push(chunk.clone());
@@ -173,7 +173,7 @@ impl fmt::Debug for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Payload")
             .field("len", &self.len)
-            .field("returned", &self.returned)
+            .field("returned", &self.returned_bytes)
             .finish_non_exhaustive()
     }
 }

@@ -38,7 +38,7 @@ impl RequestSpan {
     #[inline]
     pub(crate) fn with_counted_call(mut self, orb: &Shared, interface: &str, operation: &str) -> Self {
         self.counted_call =
-            orb.calls().map(|calls| CountedCall::begin(calls, Side::Served, interface, operation));
+            orb.operation_stats().map(|stats| CountedCall::begin(stats, Side::Served, interface, operation));
         self
     }
 

@@ -53,9 +53,9 @@ pub fn local<R, S>(servant: S) -> R
 where
     R: Serves<S>,
 {
-    let orb = OrbBuilder::new().parts.build_core(Vec::new());
+    let orb = OrbBuilder::new().core.build_core(Vec::new());
     let entry = orb.adapter().activate(orb.adapter().root(), crate::servant::Servant::of::<R, S>(servant));
-    R::from_object(crate::reference::ObjectRef::local(&orb, &entry, entry.key()))
+    R::from_object(crate::reference::ObjectRef::own_with_entry(&orb, &entry, entry.key()))
 }
 
 /// Two ORBs that reach each other by in-memory pipes.
@@ -81,11 +81,11 @@ pub fn pair() -> Pair {
 pub fn pair_of(client: OrbBuilder, server: OrbBuilder) -> Pair {
     let network = Arc::new(Network::default());
     let open = |builder: OrbBuilder, host: &str| {
-        let mut parts = builder.parts;
-        parts.config.client.memory_network = Some(Arc::clone(&network) as Arc<dyn MemoryNetwork>);
-        let orb = parts.build_core(vec![Endpoint::Iiop { host: host.to_owned(), port: 1 }]);
+        let mut core = builder.core;
+        core.config.client.memory_network = Some(Arc::clone(&network) as Arc<dyn MemoryNetwork>);
+        let orb = core.build_core(vec![Endpoint::Iiop { host: host.to_owned(), port: 1 }]);
         lock(&network.hosts).push((host.to_owned(), Arc::downgrade(&orb)));
-        orb.open()
+        orb.into_orb()
     };
     let reporter = Arc::new(FaultReporter(Arc::clone(&network)));
     Pair { client: open(client, CLIENT_HOST), server: open(server, SERVER_HOST), network, reporter }

@@ -27,7 +27,7 @@ impl TlsEnd {
 
     /// Performs the client's side with the server of this name. On failure, returns the reason.
     pub async fn connect(tls: &Tls, stream: TcpStream, server: &'static str) -> Result<Self, String> {
-        let config = tls.client().ok_or("no CA or certificate is trusted")?;
+        let config = tls.client_config().ok_or("no CA or certificate is trusted")?;
         let name = ServerName::try_from(server).map_err(|error| error.to_string())?;
         let connection = ClientConnection::new(config, name).map_err(|error| error.to_string())?;
         let outcome = TlsSocket::handshake(stream, Connection::from(connection), &|| {}).await;
@@ -38,7 +38,7 @@ impl TlsEnd {
     /// Returns the results of the handshake.
     #[must_use]
     pub fn session(&self) -> Option<&TlsSession> {
-        self.0.session().map(AsRef::as_ref)
+        self.0.tls_session().map(AsRef::as_ref)
     }
 
     /// Reads once. Returns `Ok(None)` if nothing is available, and `Ok(Some(0))` at the end of the stream.

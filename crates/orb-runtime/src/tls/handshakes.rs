@@ -47,7 +47,8 @@ impl Handshakes {
         Arc::new(Self { max, min_evictable_age, slots: Mutex::default() })
     }
 
-    /// Takes a slot. The `bool` is true if another handshake was evicted. Returns `None` if no slot is free.
+    /// Takes a slot. The `bool` is true if another handshake was evicted. Returns `None` if no slot is free
+    /// and no handshake can be evicted.
     pub(crate) fn enter(
         self: &Arc<Self>,
         address: Option<IpAddr>,
@@ -133,13 +134,13 @@ mod tests {
         let taken: Vec<_> = [1, 2, 2, 2, 3, 3].into_iter().map(|last| enter(last, 0).unwrap().0).collect();
         taken[1].set_client_hello_received();
         // All handshakes are new, but one address has many.
-        let (newcomer, displaces) = enter(4, 0).unwrap();
-        assert!(displaces && is_evicted(&taken[2]));
+        let (new, has_evicted) = enter(4, 0).unwrap();
+        assert!(has_evicted && is_evicted(&taken[2]));
         let (other, _) = enter(5, 0).unwrap();
         assert!(is_evicted(&taken[4]) || is_evicted(&taken[3]), "of an address with two handshakes");
         // Slots are now distributed evenly, and no handshake is old.
         assert!(enter(5, 0).is_none());
-        assert!(!is_evicted(&newcomer) && !is_evicted(&other) && !is_evicted(&taken[0]));
+        assert!(!is_evicted(&new) && !is_evicted(&other) && !is_evicted(&taken[0]));
     }
 
     #[test]

@@ -247,12 +247,14 @@ impl Tls {
         Ok(())
     }
 
-    /// Returns whether calls use TLS for a profile that offers it, and possibly plaintext as well.
+    /// Returns whether calls use TLS for a profile that offers TLS. `offers_plaintext` tells whether the
+    /// profile also offers plaintext.
     pub(crate) fn uses_tls(&self, offers_plaintext: bool) -> bool {
         !offers_plaintext || self.rules().outgoing != OutgoingTls::WhereRequired
     }
 
-    /// Returns whether calls use plaintext for a profile that offers it. Another profile may offer TLS.
+    /// Returns whether calls use plaintext for a profile that offers plaintext. `offers_tls` tells whether
+    /// any profile of the reference offers TLS.
     pub(crate) fn uses_plaintext(&self, offers_tls: bool) -> bool {
         match self.rules().outgoing {
             // Otherwise an attacker on the path could force a fallback to plaintext.
@@ -271,12 +273,12 @@ impl Tls {
     }
 
     /// Returns the configuration of handshakes with clients, or `None` without an identity.
-    pub(crate) fn server(&self) -> Option<Arc<ServerConfig>> {
+    pub(crate) fn server_config(&self) -> Option<Arc<ServerConfig>> {
         self.shared.current.load().server.clone()
     }
 
     /// Returns the configuration of handshakes with servers, or `None` if no CA or certificate is trusted.
-    pub(crate) fn client(&self) -> Option<Arc<ClientConfig>> {
+    pub(crate) fn client_config(&self) -> Option<Arc<ClientConfig>> {
         self.shared.current.load().client.clone()
     }
 
@@ -352,7 +354,9 @@ impl TlsBuilder {
         self
     }
 
-    /// Accepts only servers whose certificate has one of the SHA-256 digests with which this is called.
+    /// Accepts only servers whose certificate has this SHA-256 digest. If this is called several times, each
+    /// of the digests is accepted.
+    ///
     /// Issuer, subject, validity and revocation of the certificate are not checked.
     pub fn pin(mut self, fingerprint: [u8; 32]) -> Self {
         self.rules.fingerprints.push(fingerprint);

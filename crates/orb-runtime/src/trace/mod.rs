@@ -15,8 +15,9 @@ pub(crate) use stderr::{flush_stderr, log_to_stderr};
 use crate::transport::Peer;
 
 const MAX_LOGGED_BYTES: usize = 256;
-/// The first bytes of a token with user name and password: the object identifier of GSSUP, in DER.
-const LOGIN_TOKEN_START: &[u8] = &[0x06, 0x06, 0x67, 0x81, 0x02, 0x01, 0x01, 0x01];
+/// The object identifier of GSSUP, in DER. In a token with user name and password, only a tag and the length
+/// precede it.
+const LOGIN_TOKEN_MARKER: &[u8] = &[0x06, 0x06, 0x67, 0x81, 0x02, 0x01, 0x01, 0x01];
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Direction {
@@ -43,7 +44,7 @@ pub(crate) fn log_message(direction: Direction, peer: &Peer, operation: &str, by
     };
     let shown = bytes.get(..MAX_LOGGED_BYTES).unwrap_or(bytes);
     // Omit a login token and all bytes after it, because its password would be readable.
-    let login = shown.windows(LOGIN_TOKEN_START.len()).position(|window| window == LOGIN_TOKEN_START);
+    let login = shown.windows(LOGIN_TOKEN_MARKER.len()).position(|window| window == LOGIN_TOKEN_MARKER);
     let shown = login.and_then(|at| shown.get(..at)).unwrap_or(shown);
     let mut hex = String::with_capacity(2 * MAX_LOGGED_BYTES + 3);
     for byte in shown {

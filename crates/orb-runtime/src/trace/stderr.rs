@@ -34,7 +34,7 @@ pub(crate) fn log_to_stderr(level: u32) {
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(level)
         .with_ansi(false)
-        .with_writer(|| Escaped(queue))
+        .with_writer(|| EscapingWriter(queue))
         .with_target(true)
         .finish();
     // This fails if the program has already set a subscriber, which then stays in use.
@@ -53,9 +53,9 @@ pub(crate) async fn flush_stderr() {
 }
 
 /// A writer that escapes control characters in log lines, which may contain text from peers.
-struct Escaped(&'static LossyWriter);
+struct EscapingWriter(&'static LossyWriter);
 
-impl io::Write for Escaped {
+impl io::Write for EscapingWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(line);
         self.0.push(format!("{}\n", OneLine::new(text.trim_end_matches('\n')).whole()));

@@ -14,7 +14,7 @@ const SEED_VARIABLE: &str = "ZORB_FAULTS";
 /// connection determine its faults, so that a failed run can be replayed with its seed.
 ///
 /// By default, bytes arrive late and in pieces of any size, and every call succeeds. Replies of several
-/// connections may change their order. [`cut`](Self::cut) and [`flip`](Self::flip) cause failures.
+/// connections may change their order. [`Self::cut_within`] and [`Self::flip_within`] cause failures.
 ///
 /// ```
 /// # mod zorb { pub use orb_runtime::*; }
@@ -27,8 +27,8 @@ const SEED_VARIABLE: &str = "ZORB_FAULTS";
 /// for seed in seeds(20) {
 ///     let orbs = pair();
 ///     // Each of the first two connections breaks somewhere in its first 500 bytes.
-///     let faults = RandomFaults::seeded(seed).delay(Duration::from_millis(50)).cut(500).limit_to_first(2);
-///     orbs.set_random_faults(faults);
+///     let faults = RandomFaults::seeded(seed).delay(Duration::from_millis(50));
+///     orbs.set_random_faults(faults.cut_within(500).limit_to_first(2));
 ///     // ... activate a servant at `orbs.server`, call it from `orbs.client`, and check the results ...
 /// }
 /// # });
@@ -58,18 +58,18 @@ impl RandomFaults {
     }
 
     /// Breaks each connection at a random position in the first `within` bytes, in a random way of [`Cut`].
-    pub fn cut(mut self, within: u64) -> Self {
+    pub fn cut_within(mut self, within: u64) -> Self {
         self.cut = Some(within.max(1));
         self
     }
 
     /// Inverts one random bit in the first `within` bytes of one direction of each connection.
-    pub fn flip(mut self, within: u64) -> Self {
+    pub fn flip_within(mut self, within: u64) -> Self {
         self.flip = Some(within.max(1));
         self
     }
 
-    /// Limits [`cut`](Self::cut) and [`flip`](Self::flip) to the first connections.
+    /// Limits [`Self::cut_within`] and [`Self::flip_within`] to the first `connections` connections.
     pub fn limit_to_first(mut self, connections: u64) -> Self {
         self.failing_connections = connections;
         self

@@ -1,6 +1,6 @@
 //! The byte streams of connections: TCP, TLS, Unix sockets, and an in-memory pipe for tests.
 //!
-//! Sockets and the pipe are read and written when they are ready. An io_uring ([`uring`]) instead takes
+//! OrbTransport and the pipe are read and written when they are ready. An io_uring ([`uring`]) instead takes
 //! ownership of buffers and reports completed reads and writes later: see `connection::ring`.
 
 #[cfg(not(windows))]
@@ -71,7 +71,7 @@ pub enum Peer {
 }
 
 impl Peer {
-    pub(crate) fn address(&self) -> Option<std::net::IpAddr> {
+    pub(crate) fn ip_address(&self) -> Option<std::net::IpAddr> {
         match self {
             Self::Tcp(address) => Some(address.ip()),
             Self::Unix(_) | Self::Memory | Self::Local => None,
@@ -148,7 +148,7 @@ pub(crate) struct TlsCounters {
 
 /// The configured transport of an ORB, its counters, and its threads.
 #[derive(Debug, Default)]
-pub(crate) struct Sockets {
+pub(crate) struct OrbTransport {
     transport: Transport,
     ring_connections: AtomicU64,
     fallbacks: AtomicU64,
@@ -159,7 +159,7 @@ pub(crate) struct Sockets {
     threads: OnceLock<Option<IoThreads>>,
 }
 
-impl Sockets {
+impl OrbTransport {
     pub(crate) fn new(transport: Transport) -> Self {
         Self { transport, ..Self::default() }
     }
@@ -384,7 +384,7 @@ impl Socket {
         }
     }
 
-    pub(crate) fn session(&self) -> Option<&Arc<TlsSession>> {
+    pub(crate) fn tls_session(&self) -> Option<&Arc<TlsSession>> {
         match self {
             Self::Tls(tls) => Some(tls.session()),
             Self::Tcp(_) | Self::Pipe(_) | Self::Uring(_) => None,

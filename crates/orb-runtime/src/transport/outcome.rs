@@ -39,8 +39,8 @@ pub(crate) enum ReadCompletion {
     AnyBytes,
     /// The low-water mark of the socket is reached (`SO_RCVLOWAT`).
     LowWater,
-    /// If the buffer receives the rest of a large message: all its bytes, and the header of the next message,
-    /// were received. For other buffers: any number of bytes.
+    /// If the buffer receives the rest of a large message: all its bytes were received. The read of the next
+    /// message's header follows automatically. For other buffers: any number of bytes was received.
     Message,
 }
 

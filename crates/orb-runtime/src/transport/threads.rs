@@ -58,7 +58,7 @@ impl IoThreads {
 
     /// Returns the thread for connections that `runtime` opens to a target. If `runtime` does not belong to
     /// one of the threads, the result is always the same for the same runtime and target.
-    pub(crate) fn for_calls(&self, runtime: Id, target: &impl Hash) -> Option<&Arc<IoThread>> {
+    pub(crate) fn thread_for_calls(&self, runtime: Id, target: &impl Hash) -> Option<&Arc<IoThread>> {
         if let Some(own) = self.threads.iter().find(|thread| thread.runtime.id() == runtime) {
             return Some(own);
         }
@@ -67,7 +67,7 @@ impl IoThreads {
     }
 
     /// Returns the thread for the next accepted connection.
-    pub(crate) fn for_accepted(&self) -> Option<&Arc<IoThread>> {
+    pub(crate) fn thread_for_accepted_connection(&self) -> Option<&Arc<IoThread>> {
         self.by_number(self.accepted_count.fetch_add(1, Ordering::Relaxed))
     }
 

@@ -148,7 +148,7 @@ impl TlsSocket {
                 continue;
             }
             let Some(read_socket) = read_socket.take().filter(|_| got == 0) else { break Ok(()) };
-            match state.stage(read_socket) {
+            match state.fill_staging_buffer(read_socket) {
                 Ok(true) => {}
                 Ok(false) => break Ok(()),
                 Err(error) => break Err(error),
@@ -172,8 +172,8 @@ impl TlsSocket {
     }
 
     pub(super) fn try_write(&self, transmit: &mut Transmit) -> io::Result<Progress> {
-        self.write_with(transmit, |records| {
-            let outcome = self.stream.try_io(Interest::WRITABLE, || records.send_records(&self.stream));
+        self.write_with(transmit, |state| {
+            let outcome = self.stream.try_io(Interest::WRITABLE, || state.send_records(&self.stream));
             match outcome {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Progress::Blocked),
                 outcome => outcome.map(|()| Progress::Done),
@@ -183,7 +183,7 @@ impl TlsSocket {
 
     /// Writes like [`try_write`](Self::try_write), but does not ask tokio whether the socket is ready.
     pub(super) fn write_now(&self, transmit: &mut Transmit) -> io::Result<Progress> {
-        self.write_with(transmit, |records| match records.send_records(&self.stream) {
+        self.write_with(transmit, |state| match state.send_records(&self.stream) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Progress::Blocked),
             outcome => outcome.map(|()| Progress::Done),
         })
@@ -257,7 +257,7 @@ impl State {
         stream: &TcpStream,
         on_first_message: &(dyn Fn() + Sync),
     ) -> Result<(), HandshakeFailure> {
-        let mut is_first = matches!(self.tls, Connection::Server(_));
+        let mut must_check_for_plaintext = matches!(self.tls, Connection::Server(_));
         loop {
             while self.tls.wants_write() {
                 match self.send_records(stream) {
@@ -270,11 +270,12 @@ impl State {
             }
             if self.staging.is_none() {
                 stream.readable().await?;
-                let outcome =
-                    self.stage(|into| match stream.try_io(Interest::READABLE, || read(stream, into)) {
+                let outcome = self.fill_staging_buffer(|into| {
+                    match stream.try_io(Interest::READABLE, || read(stream, into)) {
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
                         outcome => outcome.map(Some),
-                    });
+                    }
+                });
                 if !outcome? {
                     if self.is_closed {
                         return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
@@ -283,7 +284,7 @@ impl State {
                 }
             }
             let first_byte = self.staging.as_ref().and_then(|staging| staging.bytes.get(staging.at));
-            if std::mem::take(&mut is_first) && first_byte == Some(&b'G') {
+            if std::mem::take(&mut must_check_for_plaintext) && first_byte == Some(&b'G') {
                 return Err(HandshakeFailure::Plaintext);
             }
             if let Err(error) = self.pass_to_rustls() {
@@ -298,7 +299,7 @@ impl State {
     }
 
     /// Fills the staging buffer with bytes from `read_socket`. Returns whether bytes were received.
-    fn stage(&mut self, read_socket: impl FnOnce(&mut [u8]) -> ReadResult) -> io::Result<bool> {
+    fn fill_staging_buffer(&mut self, read_socket: impl FnOnce(&mut [u8]) -> ReadResult) -> io::Result<bool> {
         let spare = SPARE_BUFFERS.with_borrow_mut(Vec::pop);
         let mut bytes = spare.unwrap_or_else(|| vec![0; STAGING_BYTES].into_boxed_slice());
         let got = read_socket(&mut bytes);

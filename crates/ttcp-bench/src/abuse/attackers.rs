@@ -101,7 +101,7 @@ impl AttackCounters {
     fn has_begun(&self, attack: Attack, peers: u32) -> bool {
         let counts = self.read();
         counts.opened + counts.refused >= u64::from(peers)
-            && counts.messages >= attacks::opening_messages(attack, peers)
+            && counts.messages >= attacks::opening_message_count(attack, peers)
     }
 
     fn read(&self) -> AttackCounts {

@@ -38,7 +38,7 @@ pub(super) fn peer_count(attack: Attack, slow_peers: u32) -> u32 {
 }
 
 /// Returns the number of messages that have been sent when each of the `peers` peers has started its attack.
-pub(super) fn opening_messages(attack: Attack, peers: u32) -> u64 {
+pub(super) fn opening_message_count(attack: Attack, peers: u32) -> u64 {
     let peers = u64::from(peers);
     match attack {
         // Two of every four peers send bytes before the slow ones.
@@ -90,7 +90,7 @@ async fn send_slowly(number: u32, stream: &mut TcpStream, state: &AttackState) -
             _ => {}
         }
     }
-    // One more byte would complete a header. A large message is complete if the phase lasts so long.
+    // One more byte would complete a header. A large message is complete here, which takes a long phase.
     read_until_closed(stream).await
 }
 

@@ -80,12 +80,12 @@ async fn run(args: AbuseClientArgs, mut orders: mpsc::UnboundedReceiver<Duration
     send_report("READY", &())?;
     while let Some(time) = orders.recv().await {
         let new_clients = tokio::spawn(run_new_clients(args.clone(), time));
-        let mut measured = measure(&target, args.calls, time).await?;
+        let mut figures = measure(&target, args.calls, time).await?;
         let (count, mut failures) = new_clients.await?;
-        (measured.new_clients, measured.failed_new_clients) = (count, failures.len() as u64);
+        (figures.new_clients, figures.failed_new_clients) = (count, failures.len() as u64);
         failures.truncate(1);
-        measured.failures.append(&mut failures);
-        send_report("MEASURED", &measured)?;
+        figures.failures.append(&mut failures);
+        send_report("MEASURED", &figures)?;
     }
     Ok(())
 }
@@ -102,14 +102,14 @@ async fn resolve_target(orb: &Orb, args: &AbuseClientArgs) -> anyhow::Result<Tar
 async fn measure(target: &TargetRef, rate: u32, time: Duration) -> anyhow::Result<ServiceFigures> {
     let mut schedule = schedule(rate, time)?;
     let mut times = Histogram::<u64>::new_with_bounds(1_000, 100_000_000_000, 3)?;
-    let mut measured = ServiceFigures::default();
+    let mut figures = ServiceFigures::default();
     let mut calls = JoinSet::new();
     let mut is_over = false;
     while !is_over || !calls.is_empty() {
         tokio::select! {
             moment = schedule.recv(), if !is_over => match moment {
                 Some((number, moment)) => {
-                    measured.calls += 1;
+                    figures.calls += 1;
                     let target = target.clone();
                     calls.spawn(async move {
                         let bytes: Bytes = number.to_le_bytes().into_iter().cycle().take(ARGUMENT_BYTES).collect();
@@ -122,7 +122,7 @@ async fn measure(target: &TargetRef, rate: u32, time: Duration) -> anyhow::Resul
             Some(result) = calls.join_next() => {
                 let failure = match result {
                     Ok((time, Ok(true))) => {
-                        measured.answered += 1;
+                        figures.answered += 1;
                         times.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
                         continue;
                     }
@@ -130,17 +130,17 @@ async fn measure(target: &TargetRef, rate: u32, time: Duration) -> anyhow::Resul
                     Ok((time, Err(exception))) => format!("after {} ms: {exception}", time.as_millis()),
                     Err(error) => error.to_string(),
                 };
-                measured.failed += 1;
-                if measured.failures.len() < MAX_FAILURES {
-                    measured.failures.push(failure);
+                figures.failed += 1;
+                if figures.failures.len() < MAX_FAILURES {
+                    figures.failures.push(failure);
                 }
             }
         }
     }
     let us = |quantile: f64| times.value_at_quantile(quantile) as f64 / 1e3;
-    (measured.p50_us, measured.p99_us, measured.p999_us) = (us(0.5), us(0.99), us(0.999));
-    measured.max_us = times.max() as f64 / 1e3;
-    Ok(measured)
+    (figures.p50_us, figures.p99_us, figures.p999_us) = (us(0.5), us(0.99), us(0.999));
+    figures.max_us = times.max() as f64 / 1e3;
+    Ok(figures)
 }
 
 /// Returns a channel that yields the number of each call at the moment for which it is scheduled, and this

@@ -77,7 +77,7 @@ pub struct AbuseArgs {
 
 impl AbuseArgs {
     /// Returns the requested amount, or else the default of a full or a quick run.
-    fn or_default<T>(&self, requested: Option<T>, full: T, quick: T) -> T {
+    fn or_full_or_quick<T>(&self, requested: Option<T>, full: T, quick: T) -> T {
         requested.unwrap_or(if self.quick { quick } else { full })
     }
 }

@@ -60,10 +60,10 @@ pub fn abuse(args: &AbuseArgs) -> anyhow::Result<ExitCode> {
     let report = Report {
         environment,
         transport: args.transport.to_string(),
-        peers: args.or_default(args.peers, 1_000, 100),
+        peers: args.or_full_or_quick(args.peers, 1_000, 100),
         addresses: args.addresses,
-        rate: if args.unpaced { 0 } else { args.or_default(args.rate, 1_000, 200) },
-        calls_s: args.or_default(args.calls, 500, 100),
+        rate: if args.unpaced { 0 } else { args.or_full_or_quick(args.rate, 1_000, 200) },
+        calls_per_s: args.or_full_or_quick(args.calls, 500, 100),
         connections: MAX_CONNECTIONS,
         max_growth: args.max_growth,
         phases: Vec::new(),
@@ -127,7 +127,7 @@ impl AbuseTest {
                 .with_context(|| format!("{command} does not start"))?;
             anyhow::Ok(child)
         };
-        let calls = [("--calls", report.calls_s.to_string())];
+        let calls = [("--calls", report.calls_per_s.to_string())];
         let mut client = start("abuse-client", &calls, &transport)?;
         let attackers = [
             ("--addresses", report.addresses.to_string()),
@@ -138,7 +138,7 @@ impl AbuseTest {
         client.send_order(&format!("measure {WARM_UP_MS}"));
         client.receive::<ServiceFigures>("MEASURED", PROCESS_TIMEOUT).context("the first calls failed")?;
         let mut test = AbuseTest {
-            seconds: args.or_default(args.seconds, 20, 1),
+            seconds: args.or_full_or_quick(args.seconds, 20, 1),
             interrupted,
             server,
             client,
@@ -164,7 +164,8 @@ impl AbuseTest {
     /// Runs a phase and returns a short summary; `None` if the user interrupted it.
     fn run_phase(&mut self, name: &'static str, attacks: &[Attack]) -> anyhow::Result<Option<String>> {
         let before = self.counters()?;
-        let (server_s, attackers_s) = (process_time(self.server.pid()), process_time(self.attackers.pid()));
+        let (server_before, attackers_before) =
+            (process_time(self.server.pid()), process_time(self.attackers.pid()));
         let start = Instant::now();
         self.attackers.send_order(&format!("attack {}", serde_json::to_string(attacks)?));
         // The client starts only when all peers attack: earlier calls would improve the result.
@@ -181,8 +182,8 @@ impl AbuseTest {
         let deadline = Instant::now() + Duration::from_secs(self.seconds) + PROCESS_TIMEOUT;
         let client: ServiceFigures = loop {
             let time = SAMPLE_INTERVAL.min(Duration::from_millis(self.seconds * 250));
-            if let Some(measured) = self.client.try_receive("MEASURED", time).context("the client")? {
-                break measured;
+            if let Some(figures) = self.client.try_receive("MEASURED", time).context("the client")? {
+                break figures;
             }
             if self.is_interrupted() {
                 return Ok(None);
@@ -195,8 +196,8 @@ impl AbuseTest {
         let counters = self.counters()?;
         max_usage = max_usage.max(self.usage(&counters)?);
         let used = |pid, before: Option<Duration>| Some((process_time(pid)? - before?).as_secs_f64());
-        let (server_s, attackers_s) =
-            (used(self.server.pid(), server_s), used(self.attackers.pid(), attackers_s));
+        let (server_cpu_s, attackers_cpu_s) =
+            (used(self.server.pid(), server_before), used(self.attackers.pid(), attackers_before));
         self.attackers.send_order("stop");
         let attackers: BTreeMap<Attack, AttackCounts> =
             self.attackers.receive("COUNTS", PROCESS_TIMEOUT).context("the attackers")?;
@@ -209,8 +210,8 @@ impl AbuseTest {
             ratio,
             server: counters.since(&before),
             max_usage,
-            server_s,
-            attackers_s,
+            server_cpu_s,
+            attackers_cpu_s,
             attackers,
         };
         self.check(&phase);

@@ -21,7 +21,8 @@ pub(super) struct Report {
     /// Rate of each attack per second; 0: unlimited.
     pub(super) rate: u32,
     /// Calls per second of the well-behaved client.
-    pub(super) calls_s: u32,
+    #[serde(rename = "calls_s")]
+    pub(super) calls_per_s: u32,
     /// Maximum number of connections of the server, in total and from one address.
     pub(super) connections: (usize, usize),
     /// Maximum growth of the 99th percentile of the client's call times, as a factor.
@@ -47,9 +48,11 @@ pub(super) struct Phase {
     #[serde(rename = "most")]
     pub(super) max_usage: ResourceUsage,
     /// Processor time of the server in seconds, if the system provides it.
-    pub(super) server_s: Option<f64>,
+    #[serde(rename = "server_s")]
+    pub(super) server_cpu_s: Option<f64>,
     /// Processor time of the attackers in seconds, if the system provides it.
-    pub(super) attackers_s: Option<f64>,
+    #[serde(rename = "attackers_s")]
+    pub(super) attackers_cpu_s: Option<f64>,
     pub(super) attackers: BTreeMap<Attack, AttackCounts>,
 }
 
@@ -77,10 +80,10 @@ impl ResourceUsage {
 impl Report {
     /// Returns the tables and the verdict as text.
     pub(super) fn text(&self) -> String {
-        let Report { transport, peers, addresses, rate, calls_s, connections: (all, each), .. } = self;
+        let Report { transport, peers, addresses, rate, calls_per_s, connections: (all, each), .. } = self;
         let rate = if *rate == 0 { "without a limit".to_owned() } else { format!("{rate} a second each") };
         let mut text = format!(
-            "{}\n\n{transport}: {calls_s} calls a second; attackers with {addresses} address(es), {peers} slow peers, {rate}; \
+            "{}\n\n{transport}: {calls_per_s} calls a second; attackers with {addresses} address(es), {peers} slow peers, {rate}; \
              the server accepts {all} connections, {each} from one address; all processes share {} cores, attackers have the lowest priority\n\n",
             self.environment.summary(),
             self.environment.cores,
@@ -130,11 +133,11 @@ impl Report {
             "server|max connections|max MiB|max descriptors|processor s|messages|MiB in|limits reached";
         let row = |phase: &Phase| {
             let Phase { server, max_usage, .. } = phase;
-            let limits = server.limits.iter().map(|(limit, times)| format!("{limit} {times}"));
+            let limits = server.limit_hits.iter().map(|(limit, times)| format!("{limit} {times}"));
             let mut row = vec![phase.name.to_owned()];
             let ResourceUsage { connections, memory, files } = max_usage;
             row.extend([*connections, memory >> 20, *files].map(|n| n.to_string()));
-            row.push(format_seconds(phase.server_s));
+            row.push(format_seconds(phase.server_cpu_s));
             row.extend([server.messages, server.received_bytes >> 20].map(|n| n.to_string()));
             row.push(limits.collect::<Vec<_>>().join(", "));
             row
@@ -152,7 +155,7 @@ impl Report {
                     1 => phase.name.to_owned(),
                     _ => format!("{}: {}", phase.name, attack.name()),
                 }];
-                row.push(format_seconds(phase.attackers_s));
+                row.push(format_seconds(phase.attackers_cpu_s));
                 row.extend(
                     [opened, refused, closed_by_server, messages, &(sent_bytes >> 10)].map(u64::to_string),
                 );

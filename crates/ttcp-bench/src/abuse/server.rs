@@ -46,9 +46,11 @@ pub struct AbuseServerArgs {
 pub(super) struct ServerCounters {
     pub(super) connections: u64,
     /// Number of bytes in the pool of receive buffers.
-    pub(super) pooled: u64,
+    #[serde(rename = "pooled")]
+    pub(super) pooled_bytes: u64,
     /// How often each limit was reached. Keys are the limits' names in metrics.
-    pub(super) limits: BTreeMap<String, u64>,
+    #[serde(rename = "limits")]
+    pub(super) limit_hits: BTreeMap<String, u64>,
     pub(super) messages: u64,
     #[serde(rename = "octets")]
     pub(super) received_bytes: u64,
@@ -63,20 +65,20 @@ impl ServerCounters {
             Limit::ALL.iter().map(|limit| (limit.name().to_owned(), u64::from(stats.limit_hits.of(*limit))));
         ServerCounters {
             connections: orb.open_connections() as u64,
-            pooled: pool.held as u64,
-            limits: hits.filter(|(_, times)| *times > 0).collect(),
+            pooled_bytes: pool.held as u64,
+            limit_hits: hits.filter(|(_, times)| *times > 0).collect(),
             messages: stats.messages_in,
             received_bytes: stats.bytes_in,
             fallbacks: orb.transport_stats().fallbacks,
         }
     }
 
-    /// Returns the difference of the counters to `earlier`, with the current resources.
+    /// Subtracts the limit hits, messages and bytes of `earlier`. The other numbers remain.
     pub(super) fn since(mut self, earlier: &ServerCounters) -> ServerCounters {
-        for (limit, times) in &mut self.limits {
-            *times -= earlier.limits.get(limit).copied().unwrap_or_default().min(*times);
+        for (limit, times) in &mut self.limit_hits {
+            *times -= earlier.limit_hits.get(limit).copied().unwrap_or_default().min(*times);
         }
-        self.limits.retain(|_, times| *times > 0);
+        self.limit_hits.retain(|_, times| *times > 0);
         self.messages = self.messages.saturating_sub(earlier.messages);
         self.received_bytes = self.received_bytes.saturating_sub(earlier.received_bytes);
         self
@@ -161,12 +163,12 @@ mod tests {
     fn earlier_counts_are_subtracted() {
         let counters = |limits: &[(&str, u64)], messages| ServerCounters {
             connections: 5,
-            limits: limits.iter().map(|(name, times)| ((*name).to_owned(), *times)).collect(),
+            limit_hits: limits.iter().map(|(name, times)| ((*name).to_owned(), *times)).collect(),
             messages,
             ..ServerCounters::default()
         };
         let since = counters(&[("a", 3), ("b", 2), ("c", 1)], 9).since(&counters(&[("a", 1), ("b", 2)], 4));
         assert_eq!((since.connections, since.messages), (5, 5));
-        assert_eq!(since.limits, BTreeMap::from([("a".to_owned(), 2), ("c".to_owned(), 1)]));
+        assert_eq!(since.limit_hits, BTreeMap::from([("a".to_owned(), 2), ("c".to_owned(), 1)]));
     }
 }

@@ -1,8 +1,9 @@
-//! The participants of experiments: sockets, zorb in several configurations, and other built middleware.
+//! The participants of experiments: sockets, zorb in several configurations, and other
+//! middleware whose peers have been built.
 
 use crate::external_peers;
 use crate::harness::CommonArgs;
-use crate::harness::placement::HOST;
+use crate::harness::placement::HOST_PLACEHOLDER;
 use crate::harness::{BuiltInPeer, Peer};
 use crate::work::Element;
 
@@ -78,7 +79,7 @@ fn variants(zorb: &Peer) -> Vec<Contender> {
             // A Unix socket bypasses the link, so that the server has no `{host}` and is measured only over
             // loopback.
             if server.contains(&"--unix") {
-                peer.server.retain(|word| word != "--host" && word != HOST);
+                peer.server.retain(|word| word != "--host" && word != HOST_PLACEHOLDER);
             }
             peer.server.extend(server.iter().map(|word| (*word).to_owned()));
             peer.client.extend(client.iter().map(|word| (*word).to_owned()));

@@ -99,7 +99,7 @@ fn figures(output: &ClientOutput<'_>) -> Result<Figures, String> {
 
 /// Returns the processor time of a side in percent of the elapsed time of the measurement and its warm-up.
 fn processor_share(sample: &Sample, side: fn(ProcessorTime) -> f64) -> Option<f64> {
-    Some(100.0 * side(sample.processor()?) / (sample.figure("secs")? * 1.1))
+    Some(100.0 * side(sample.processor_time()?) / (sample.figure("secs")? * 1.1))
 }
 
 struct DepositSamples<'d> {

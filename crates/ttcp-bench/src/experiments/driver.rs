@@ -211,13 +211,14 @@ fn steps_of_round(steps: &[Step], round: usize) -> impl Iterator<Item = &Step> {
 impl Step {
     pub(crate) fn run_once(&self, context: &mut RunContext<'_>) -> Result<Outcome, Failure> {
         let dir = context.dir.to_string_lossy();
-        let client = self.client.iter().map(|word| word.replace("{dir}", &dir)).collect();
-        let ClientRun { line, processor, .. } = self.peer.run_once(&self.server, client, context)?;
+        let client = self.client_arguments.iter().map(|word| word.replace("{dir}", &dir)).collect();
+        let ClientRun { line, processor, .. } =
+            self.peer.run_once(&self.server_arguments, client, context)?;
         self.outcome(line, processor, context.dir)
     }
 
     pub(crate) fn run_client_only(&self, context: &mut RunContext<'_>) -> Result<Outcome, Failure> {
-        let line = self.peer.run_client(self.client.clone(), context)?;
+        let line = self.peer.run_client(self.client_arguments.clone(), context)?;
         self.outcome(line, None, context.dir)
     }
 

@@ -2,7 +2,7 @@
 //! clients send.
 //!
 //! A server that only counts bytes would not notice wrong contents. Comparing takes time. Therefore the
-//! measured floods do not compare contents, but the same programs are checked immediately before.
+//! measured floods do not compare contents, but the same programs are checked before the first round.
 
 use super::plan::{ClientOutput, Figures, Plan, Step, line_figure};
 use super::store::{Cell, StoredResults};

@@ -29,22 +29,22 @@ pub(crate) struct Step {
     pub(crate) cell: Cell,
     pub(crate) peer: Peer,
     /// Arguments that are appended to the server's command.
-    pub(crate) server: Vec<String>,
+    pub(crate) server_arguments: Vec<String>,
     /// The arguments of the client: a test and its options.
-    pub(crate) client: Vec<String>,
+    pub(crate) client_arguments: Vec<String>,
     pub(crate) figures: FigureFn,
     /// Performs the measurement: [`Step::run_once`] if one run of server and client yields all figures.
     pub(crate) perform: fn(&Step, &mut RunContext<'_>) -> Result<Outcome, Failure>,
 }
 
 impl Step {
-    pub(crate) fn new(cell: &Cell, peer: &Peer, client: Vec<String>, figures: FigureFn) -> Step {
+    pub(crate) fn new(cell: &Cell, peer: &Peer, client_arguments: Vec<String>, figures: FigureFn) -> Step {
         let (cell, peer) = (cell.clone(), peer.clone());
-        Step { cell, peer, server: Vec::new(), client, figures, perform: Step::run_once }
+        Step { cell, peer, server_arguments: Vec::new(), client_arguments, figures, perform: Step::run_once }
     }
 }
 
-/// Reads figures from a client's output. Errors continue "the client's last line is not a result: ".
+/// Reads figures from a client's output. An error text follows "the client's last line is not a result: ".
 pub(crate) type FigureFn = fn(&ClientOutput<'_>) -> Result<Figures, String>;
 
 /// Figures by name. A name ends in the unit of its figure, if it has one, such as `p50_us`.

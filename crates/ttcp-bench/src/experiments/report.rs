@@ -86,12 +86,12 @@ fn summary(data: &StoredResults) -> Vec<String> {
     let mut summary: Vec<String> = Vec::new();
     let mut last = String::new();
     for (number, environment) in runs {
-        let machine = environment.machine();
+        let machine = environment.describe_machine();
         if machine != last {
             summary.push(machine.clone());
             last = machine;
         }
-        summary.push(format!("Run {}: {}", number + 1, environment.run()));
+        summary.push(format!("Run {}: {}", number + 1, environment.describe_run()));
     }
     summary
 }

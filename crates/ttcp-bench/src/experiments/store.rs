@@ -121,7 +121,7 @@ impl Sample {
         }
     }
 
-    pub(crate) fn processor(&self) -> Option<ProcessorTime> {
+    pub(crate) fn processor_time(&self) -> Option<ProcessorTime> {
         match self.outcome {
             Outcome::Figures { processor, .. } => processor,
             Outcome::Failure { .. } => None,
@@ -240,8 +240,8 @@ fn complete_lines<T: DeserializeOwned>(file: &mut File, path: &Path) -> anyhow::
 pub(crate) struct Store {
     dir: PathBuf,
     data: StoredResults,
-    measured: BTreeSet<Key>,
-    samples: File,
+    measured_keys: BTreeSet<Key>,
+    samples_file: File,
 }
 
 impl Store {
@@ -250,24 +250,25 @@ impl Store {
         std::fs::create_dir_all(dir)
             .with_context(|| format!("cannot create the directory {}", dir.display()))?;
         let (mut file, mut environments) = open_for_append::<Environment>(&dir.join(ENVIRONMENTS_FILE))?;
-        let (samples, known) = open_for_append(&dir.join(SAMPLES_FILE))?;
+        let (samples_file, known) = open_for_append(&dir.join(SAMPLES_FILE))?;
         write(&mut file, &environment).with_context(|| format!("cannot write into {}", dir.display()))?;
         environments.push(environment);
-        let measured = known.iter().filter_map(key_if_measured).collect();
-        Ok(Store { dir: dir.to_owned(), data: StoredResults::new(environments, known), measured, samples })
+        let measured_keys = known.iter().filter_map(key_if_measured).collect();
+        let data = StoredResults::new(environments, known);
+        Ok(Store { dir: dir.to_owned(), data, measured_keys, samples_file })
     }
 
     pub(crate) fn is_measured(&self, experiment: &str, cell: &Cell, peer: &str, round: u32) -> bool {
-        self.measured.contains(&(experiment.to_owned(), cell.clone(), peer.to_owned(), round))
+        self.measured_keys.contains(&(experiment.to_owned(), cell.clone(), peer.to_owned(), round))
     }
 
     /// Appends a sample of this run.
     pub(crate) fn add(&mut self, mut sample: Sample) -> anyhow::Result<()> {
         sample.run = self.data.environments.len() - 1;
-        write(&mut self.samples, &sample).with_context(|| {
+        write(&mut self.samples_file, &sample).with_context(|| {
             format!("cannot write into {} (earlier results are intact)", self.dir.display())
         })?;
-        self.measured.extend(key_if_measured(&sample));
+        self.measured_keys.extend(key_if_measured(&sample));
         self.data.push(sample);
         Ok(())
     }

@@ -165,9 +165,10 @@ pub(crate) fn plan(args: &ThroughputArgs, contenders: &[Contender]) -> Plan {
                         }
                         let mut client = flood_arguments(element, *size, total);
                         let queue = (*queue > 0).then(|| ["--sockbuf".to_owned(), queue.to_string()]);
-                        let server: Vec<String> = queue.into_iter().flatten().collect();
-                        client.extend(server.iter().cloned());
-                        steps.push(Step { server, ..Step::new(&cell, &contender.peer, client, figures) });
+                        let server_arguments: Vec<String> = queue.into_iter().flatten().collect();
+                        client.extend(server_arguments.iter().cloned());
+                        let step = Step::new(&cell, &contender.peer, client, figures);
+                        steps.push(Step { server_arguments, ..step });
                     }
                 }
             }
@@ -465,7 +466,7 @@ fn add_processor_times(samples: &FloodSamples<'_>, section: &mut Section) {
     let ms_per_gb = |sample: &Sample, side: fn(ProcessorTime) -> f64| {
         // The factor 1.1 includes the warm-up.
         let gigabytes = sample.figure("mbit_s")? * sample.figure("secs")? / 8e3 * 1.1;
-        Some(side(sample.processor()?) / gigabytes * 1e3)
+        Some(side(sample.processor_time()?) / gigabytes * 1e3)
     };
     let mut columns = vec![Column::words("type")];
     for peer in &samples.peers {

@@ -5,7 +5,8 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::Bars;
 use super::chart::{
-    Area, DrawingError, DrawingResult, GRID, TEXT, WIDTH, colour, finish_svg, format_without_zeros,
+    Area, DrawingError, DrawingResult, GRID_COLOUR, TEXT_COLOUR, WIDTH, colour, finish_svg,
+    format_without_zeros,
 };
 
 // Sizes in SVG units.
@@ -45,7 +46,7 @@ pub(crate) fn svg_element(bars: &Bars) -> Result<String, DrawingError> {
 }
 
 fn draw_legend(bars: &Bars, columns: usize, area: &Area<'_>) -> DrawingResult {
-    let text = ("sans-serif", 14, &TEXT).into_text_style(area).pos(Pos::new(HPos::Left, VPos::Center));
+    let text = ("sans-serif", 14, &TEXT_COLOUR).into_text_style(area).pos(Pos::new(HPos::Left, VPos::Center));
     for (i, part) in bars.parts.iter().enumerate() {
         let left = (i % columns) as i32 * LEGEND_COLUMN_WIDTH as i32 + 24;
         let middle = (i / columns) as i32 * LEGEND_LINE_HEIGHT as i32 + LEGEND_LINE_HEIGHT as i32 / 2;
@@ -56,8 +57,10 @@ fn draw_legend(bars: &Bars, columns: usize, area: &Area<'_>) -> DrawingResult {
 }
 
 fn draw(bars: &Bars, area: &Area<'_>) -> DrawingResult {
-    let name_style = ("sans-serif", 14, &TEXT).into_text_style(area).pos(Pos::new(HPos::Right, VPos::Center));
-    let axis_style = ("sans-serif", 14, &TEXT).into_text_style(area).pos(Pos::new(HPos::Center, VPos::Top));
+    let name_style =
+        ("sans-serif", 14, &TEXT_COLOUR).into_text_style(area).pos(Pos::new(HPos::Right, VPos::Center));
+    let axis_style =
+        ("sans-serif", 14, &TEXT_COLOUR).into_text_style(area).pos(Pos::new(HPos::Center, VPos::Top));
     let part_style = ("sans-serif", 12, &WHITE).into_text_style(area);
     let part_style = part_style.pos(Pos::new(HPos::Center, VPos::Center));
     let longest = bars.bars.iter().map(|(_, parts)| parts.iter().sum::<f64>()).fold(0.0, f64::max);
@@ -68,7 +71,7 @@ fn draw(bars: &Bars, area: &Area<'_>) -> DrawingResult {
     let distance = tick_distance(longest);
     let ticks = (0..=20).map(|tick| f64::from(tick) * distance).take_while(|tick| *tick <= longest * 1.001);
     for tick in ticks {
-        area.draw(&PathElement::new([(x_of(tick), 0), (x_of(tick), bottom)], GRID))?;
+        area.draw(&PathElement::new([(x_of(tick), 0), (x_of(tick), bottom)], GRID_COLOUR))?;
         area.draw(&Text::new(format_without_zeros(tick), (x_of(tick), bottom + 4), axis_style.clone()))?;
     }
     for (row, (title, parts)) in bars.bars.iter().enumerate() {

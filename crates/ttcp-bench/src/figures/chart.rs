@@ -15,8 +15,8 @@ const LEGEND_COLUMN_WIDTH: u32 = 240;
 const COLOUR_COUNT: usize = 8;
 
 /// A placeholder colour, like the others below. [`finish_svg`] replaces it with a colour of the page.
-pub(super) const TEXT: RGBColor = RGBColor(1, 1, 1);
-pub(super) const GRID: RGBColor = RGBColor(1, 1, 2);
+pub(super) const TEXT_COLOUR: RGBColor = RGBColor(1, 1, 1);
+pub(super) const GRID_COLOUR: RGBColor = RGBColor(1, 1, 2);
 
 pub(super) fn colour(series: usize) -> RGBColor {
     RGBColor(1, 2, (series % COLOUR_COUNT) as u8)
@@ -88,11 +88,11 @@ fn draw(chart: &Chart, area: &Area<'_>) -> DrawingResult {
     let mut builder = ChartBuilder::on(area);
     builder.margin(8).margin_right(24).x_label_area_size(44).y_label_area_size(72);
     let mut plot = builder.build_cartesian_2d(x.low..x.high, y.low..y.high)?;
-    let text = ("sans-serif", 14, &TEXT).into_text_style(area);
+    let text = ("sans-serif", 14, &TEXT_COLOUR).into_text_style(area);
     plot.configure_mesh()
         .light_line_style(TRANSPARENT)
-        .bold_line_style(GRID)
-        .axis_style(TEXT)
+        .bold_line_style(GRID_COLOUR)
+        .axis_style(TEXT_COLOUR)
         .label_style(text.clone())
         .axis_desc_style(text)
         .x_labels(x.max_labels)
@@ -116,7 +116,7 @@ fn draw(chart: &Chart, area: &Area<'_>) -> DrawingResult {
 }
 
 fn draw_legend(chart: &Chart, area: &Area<'_>) -> DrawingResult {
-    let text = ("sans-serif", 14, &TEXT).into_text_style(area).pos(Pos::new(HPos::Left, VPos::Center));
+    let text = ("sans-serif", 14, &TEXT_COLOUR).into_text_style(area).pos(Pos::new(HPos::Left, VPos::Center));
     let columns = (WIDTH / LEGEND_COLUMN_WIDTH) as usize;
     for (i, series) in chart.series.iter().enumerate() {
         let (left, top) = (

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 
 use super::cores::{Cores, with_cores};
 
-/// Default time within which a process must end after SIGTERM, and its stderr must be closed after its end.
+/// Default time for a process to end after SIGTERM, and time for its stderr to be closed after its end.
 const GRACE_PERIOD: Duration = Duration::from_secs(2);
 /// Maximum number of bytes of stderr that are stored. Only the last bytes are kept.
 const MAX_STDERR_BYTES: usize = 8 << 10;
@@ -125,7 +125,8 @@ impl Children {
         Ok(process)
     }
 
-    /// Waits until `deadline` for an event of `process`. Drops other events, except the end of `other`.
+    /// Waits until `deadline` for an event of `process` or a signal. Drops events of other processes, except
+    /// the end of `other`.
     pub(crate) fn next_event(
         &self,
         process: &Process,

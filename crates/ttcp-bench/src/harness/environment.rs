@@ -52,10 +52,10 @@ impl Environment {
     }
 
     pub(crate) fn summary(&self) -> String {
-        format!("{}\n{}", self.machine(), self.run())
+        format!("{}\n{}", self.describe_machine(), self.describe_run())
     }
 
-    pub(crate) fn machine(&self) -> String {
+    pub(crate) fn describe_machine(&self) -> String {
         let unknown = || "unknown".to_owned();
         let commit = match (&self.commit, self.modified) {
             (Some(commit), Some(true)) => format!("{commit} with uncommitted changes"),
@@ -73,7 +73,7 @@ impl Environment {
         )
     }
 
-    pub(crate) fn run(&self) -> String {
+    pub(crate) fn describe_run(&self) -> String {
         let load = self.load.clone().unwrap_or_else(|| "unknown".to_owned());
         format!("load: {load}; command: {}", self.command.join(" "))
     }

@@ -114,7 +114,7 @@ impl Privilege {
         let devices = "ip link add near type veth peer name far && tc qdisc replace dev near root tbf rate 1mbit burst 32kb latency 50ms";
         let mut reason = String::new();
         for privilege in [Privilege::Root, Privilege::UserNamespace] {
-            let words = privilege.unshare().into_iter().chain(["sh", "-c", devices].map(String::from));
+            let words = privilege.unshare_prefix().into_iter().chain(["sh", "-c", devices].map(String::from));
             match run(words.collect()) {
                 Ok(()) => return Ok(privilege),
                 Err(error) => reason = error,
@@ -125,8 +125,8 @@ impl Privilege {
         ))
     }
 
-    /// Returns the command that runs another command in a new network namespace.
-    fn unshare(self) -> Vec<String> {
+    /// Returns the prefix of a command that runs in a new network namespace.
+    fn unshare_prefix(self) -> Vec<String> {
         let words: &[&str] = match self {
             Privilege::Root => &["unshare", "--net"],
             Privilege::UserNamespace => &["unshare", "--user", "--map-root-user", "--net"],
@@ -145,7 +145,7 @@ impl DevicePair {
     fn create(children: &mut Children, rate: u32, mtu: u32) -> Result<DevicePair, Failure> {
         let failed = |reason: String| Failure::Link { link: Link::Shaped(rate, mtu).name(), reason };
         let privilege = Privilege::find().map_err(failed)?;
-        let near = start_namespace(children, privilege.unshare(), failed)?;
+        let near = start_namespace(children, privilege.unshare_prefix(), failed)?;
         let near_pid = near.pid().as_raw_nonzero();
         // The second network namespace is created in the user namespace of the first one, because processes
         // of another user namespace would have no rights to the first network namespace.
@@ -160,8 +160,8 @@ impl DevicePair {
             }
         };
         let unshare = match privilege {
-            Privilege::Root => privilege.unshare(),
-            Privilege::UserNamespace => [enter_user.clone(), Privilege::Root.unshare()].concat(),
+            Privilege::Root => privilege.unshare_prefix(),
+            Privilege::UserNamespace => [enter_user.clone(), Privilege::Root.unshare_prefix()].concat(),
         };
         let far = start_namespace(children, unshare, failed)?;
         let far_pid = far.pid().as_raw_nonzero();

@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use super::children::{Children, Process, ProcessEvent, format_status};
 use super::cores::PinnedCores;
-use super::placement::{HOST, Placement};
+use super::placement::{HOST_PLACEHOLDER, Placement};
 use super::processor::{Meter, ProcessorTime};
 use crate::series::now;
 
@@ -21,7 +21,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The placeholder in a server's command for the option to check contents.
-const CHECK: &str = "{check}";
+const CHECK_PLACEHOLDER: &str = "{check}";
 
 /// The commands of a peer, with placeholders.
 ///
@@ -95,14 +95,14 @@ impl Peer {
     /// Returns the peer with the server's option `--check`; `None` if the server has no such option.
     pub(crate) fn with_check(&self) -> Option<Peer> {
         let mut peer = self.clone();
-        let word = peer.server.iter_mut().find(|word| *word == CHECK)?;
+        let word = peer.server.iter_mut().find(|word| *word == CHECK_PLACEHOLDER)?;
         "--check".clone_into(word);
         Some(peer)
     }
 
     /// Returns whether the server's address can be configured, which links other than loopback require.
     pub(crate) fn has_host_placeholder(&self) -> bool {
-        self.server.iter().any(|word| word.contains(HOST))
+        self.server.iter().any(|word| word.contains(HOST_PLACEHOLDER))
     }
 
     /// Starts the server with more arguments, runs the client with a test and its options, and ends both.
@@ -123,11 +123,11 @@ impl Peer {
         let client = self.client_command(client, context, &ready);
         let client = client.iter().map(|word| word.replace("{pid}", &pid)).collect();
         let mut client = start(context, "client", &context.placement.client_command(client))?;
-        let (line, ended_at) = wait_line(context, &mut client, Some(&mut server))?;
+        let (line, line_received_at) = wait_line(context, &mut client, Some(&mut server))?;
         let processor = context.placement.is_local().then(|| meter.read()).flatten();
         let bad = |reason: String| Failure::BadLine { reason, line: line.clone() };
         let line = serde_json::from_str(&line).map_err(|e| bad(format!("not JSON: {e}")))?;
-        Ok(ClientRun { line, processor, ended_at })
+        Ok(ClientRun { line, processor, line_received_at })
     }
 
     /// Runs only the client, for tests that need no server.
@@ -162,13 +162,13 @@ impl Peer {
         let port = ready
             .map(|r| r.get(r.trim_end_matches(|c: char| c.is_ascii_digit()).len()..).unwrap_or_default());
         let fill = |word: &String| {
-            let word = word.replace("{dir}", &dir).replace(HOST, &context.placement.host);
+            let word = word.replace("{dir}", &dir).replace(HOST_PLACEHOLDER, &context.placement.host);
             match (ready, port) {
                 (Some(ready), Some(port)) => word.replace("{ready}", ready).replace("{port}", port),
                 _ => word,
             }
         };
-        template.iter().filter(|word| *word != CHECK).map(fill).collect()
+        template.iter().filter(|word| *word != CHECK_PLACEHOLDER).map(fill).collect()
     }
 }
 
@@ -203,8 +203,8 @@ pub(crate) struct ClientRun {
     /// The last line of the client's output.
     pub(crate) line: Value,
     pub(crate) processor: Option<ProcessorTime>,
-    /// When the client printed this line, by the system's monotonic clock, which profilers also use.
-    pub(crate) ended_at: Duration,
+    /// When this line was received, by the system's monotonic clock, which profilers also use.
+    pub(crate) line_received_at: Duration,
 }
 
 /// How the processes of measurements are run.
@@ -286,7 +286,7 @@ fn wait_ready(context: &RunContext<'_>, server: &mut Process) -> Result<String, 
     }
 }
 
-/// Waits until the client has ended successfully. Returns its last line, and when it printed this line.
+/// Waits until the client has ended successfully. Returns its last line, and when this line was received.
 fn wait_line(
     context: &RunContext<'_>,
     client: &mut Process,

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use super::peers::Failure;
 
 /// The placeholder for the address at which servers listen and to which clients connect.
-pub(crate) const HOST: &str = "{host}";
+pub(crate) const HOST_PLACEHOLDER: &str = "{host}";
 
 #[derive(Debug, Clone)]
 pub(crate) struct Placement {
@@ -52,8 +52,8 @@ impl Placement {
         [self.client_prefix.clone(), command].concat()
     }
 
-    /// Returns a shell line that runs a server in a new directory, which it removes afterwards. It kills the
-    /// server when stdin is closed, because the connection to the machine may be lost without a signal.
+    /// Returns a shell line that creates `dir`, runs a server, and then removes `dir`. It kills the server
+    /// when stdin is closed, because the connection to the machine may be lost without a signal.
     fn remote_line(&self, command: &[String], dir: &Path) -> Result<String, Failure> {
         let command = self.quote(command.iter().map(String::as_str))?;
         let dir = self.quote([&*dir.to_string_lossy()])?;

@@ -20,7 +20,7 @@ pub use idl::BinStruct;
 /// An element type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum ElementType {
     /// 2-byte integer
     Short,
     /// 1 byte of text
@@ -49,7 +49,7 @@ pub enum Order {
 /// A sequence, with its encoding and its elements in memory.
 #[derive(Debug, Clone)]
 pub struct Case {
-    pub(crate) kind: Kind,
+    pub(crate) kind: ElementType,
     pub(crate) order: Order,
     pub(crate) count: usize,
     /// The type code of the sequence, encoded in this machine's byte order.
@@ -60,36 +60,36 @@ pub struct Case {
     pub(crate) memory: Vec<u8>,
 }
 
-impl Kind {
+impl ElementType {
     /// All types, in the order of the literature.
-    pub const ALL: [Kind; 6] =
-        [Kind::Short, Kind::Char, Kind::Long, Kind::Octet, Kind::Double, Kind::BinStruct];
+    pub const ALL: [ElementType; 6] =
+        [Self::Short, Self::Char, Self::Long, Self::Octet, Self::Double, Self::BinStruct];
 
     pub(crate) fn bytes(self) -> usize {
         match self {
-            Kind::Char | Kind::Octet => 1,
-            Kind::Short => 2,
-            Kind::Long => 4,
-            Kind::Double => 8,
-            Kind::BinStruct => 32,
+            ElementType::Char | ElementType::Octet => 1,
+            ElementType::Short => 2,
+            ElementType::Long => 4,
+            ElementType::Double => 8,
+            ElementType::BinStruct => 32,
         }
     }
 
     /// Returns the name in the literature.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Short => "short",
-            Kind::Char => "char",
-            Kind::Long => "long",
-            Kind::Octet => "octet",
-            Kind::Double => "double",
-            Kind::BinStruct => "BinStruct",
+            ElementType::Short => "short",
+            ElementType::Char => "char",
+            ElementType::Long => "long",
+            ElementType::Octet => "octet",
+            ElementType::Double => "double",
+            ElementType::BinStruct => "BinStruct",
         }
     }
 
     /// Returns whether the byte at `index` of an element in memory is padding.
     fn is_padding(self, index: usize) -> bool {
-        self == Kind::BinStruct && matches!(index, 3 | 9..16)
+        self == ElementType::BinStruct && matches!(index, 3 | 9..16)
     }
 }
 
@@ -108,23 +108,23 @@ impl Order {
 
 impl Case {
     /// Returns a sequence with as many elements as fit into `bytes` bytes, but at least one element.
-    pub fn new(kind: Kind, order: Order, bytes: usize) -> Case {
+    pub fn new(kind: ElementType, order: Order, bytes: usize) -> Case {
         let count = (bytes / kind.bytes()).max(1);
         let (code, wire) = match kind {
-            Kind::Short => code_and_wire(&shorts(count), order),
-            Kind::Char => code_and_wire(&chars(count), order),
-            Kind::Long => code_and_wire(&longs(count), order),
-            Kind::Octet => code_and_wire(&octets(count), order),
-            Kind::Double => code_and_wire(&doubles(count), order),
-            Kind::BinStruct => code_and_wire(&structs(count), order),
+            ElementType::Short => code_and_wire(&shorts(count), order),
+            ElementType::Char => code_and_wire(&chars(count), order),
+            ElementType::Long => code_and_wire(&longs(count), order),
+            ElementType::Octet => code_and_wire(&octets(count), order),
+            ElementType::Double => code_and_wire(&doubles(count), order),
+            ElementType::BinStruct => code_and_wire(&structs(count), order),
         };
         let memory = match kind {
-            Kind::Short => shorts(count).iter().flat_map(|x| x.to_ne_bytes()).collect(),
-            Kind::Char => chars(count).iter().map(|x| x.0).collect(),
-            Kind::Long => longs(count).iter().flat_map(|x| x.to_ne_bytes()).collect(),
-            Kind::Octet => octets(count).to_vec(),
-            Kind::Double => doubles(count).iter().flat_map(|x| x.to_ne_bytes()).collect(),
-            Kind::BinStruct => structs(count).iter().flat_map(memory_layout).collect(),
+            ElementType::Short => shorts(count).iter().flat_map(|x| x.to_ne_bytes()).collect(),
+            ElementType::Char => chars(count).iter().map(|x| x.0).collect(),
+            ElementType::Long => longs(count).iter().flat_map(|x| x.to_ne_bytes()).collect(),
+            ElementType::Octet => octets(count).to_vec(),
+            ElementType::Double => doubles(count).iter().flat_map(|x| x.to_ne_bytes()).collect(),
+            ElementType::BinStruct => structs(count).iter().flat_map(memory_layout).collect(),
         };
         Case { kind, order, count, code, wire, memory }
     }

@@ -8,21 +8,21 @@ use zorb::wire::{ByteOrder, Version};
 use zorb::{Bytes, Char, Seq};
 
 use super::Engine;
-use super::case::{BinStruct, Case, Kind, memory_layout};
+use super::case::{BinStruct, Case, ElementType, memory_layout};
 
 pub(crate) fn engine(case: &Case) -> Box<dyn Engine> {
     let order = case.order.byte_order();
     match case.kind {
-        Kind::Short => Box::new(Stub::<Seq<i16>>::new(order)),
-        Kind::Char => Box::new(Stub::<Seq<Char>>::new(order)),
-        Kind::Long => Box::new(Stub::<Seq<i32>>::new(order)),
-        Kind::Octet => Box::new(Stub::<Bytes>::new(order)),
-        Kind::Double => Box::new(Stub::<Seq<f64>>::new(order)),
-        Kind::BinStruct => Box::new(Stub::<Vec<BinStruct>>::new(order)),
+        ElementType::Short => Box::new(CompiledEngine::<Seq<i16>>::new(order)),
+        ElementType::Char => Box::new(CompiledEngine::<Seq<Char>>::new(order)),
+        ElementType::Long => Box::new(CompiledEngine::<Seq<i32>>::new(order)),
+        ElementType::Octet => Box::new(CompiledEngine::<Bytes>::new(order)),
+        ElementType::Double => Box::new(CompiledEngine::<Seq<f64>>::new(order)),
+        ElementType::BinStruct => Box::new(CompiledEngine::<Vec<BinStruct>>::new(order)),
     }
 }
 
-struct Stub<V> {
+struct CompiledEngine<V> {
     order: ByteOrder,
     value: Option<V>,
     output: MessageOutput,
@@ -34,13 +34,13 @@ trait Elements: CdrEncode + CdrDecode {
     fn memory(&self) -> Vec<u8>;
 }
 
-impl<V: Elements> Stub<V> {
+impl<V: Elements> CompiledEngine<V> {
     fn new(order: ByteOrder) -> Self {
         Self { order, value: None, output: MessageOutput::new(order) }
     }
 }
 
-impl<V: Elements> Engine for Stub<V> {
+impl<V: Elements> Engine for CompiledEngine<V> {
     fn receive(&mut self, wire: &Bytes) -> anyhow::Result<()> {
         let mut decoder = Decoder::from_bytes(wire, self.order, Version::V1_2);
         self.value = Some(decode(&mut decoder)?);

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::base::{CallCounts, Routine};
-use super::case::{Case, Kind, Order};
+use super::case::{Case, ElementType, Order};
 use super::size::{CodeSize, Functions};
 use super::{Engine, Step};
 use crate::report::print_line;
@@ -42,8 +42,8 @@ pub struct LadderStepArgs {
     #[arg(long = "code")]
     pub prints_code_size: bool,
     /// The element type
-    #[arg(long = "type", value_enum, default_value_t = Kind::Double)]
-    pub kind: Kind,
+    #[arg(long = "type", value_enum, default_value_t = ElementType::Double)]
+    pub kind: ElementType,
     /// The byte order of the encoding
     #[arg(long, value_enum, default_value_t = Order::Native)]
     pub order: Order,
@@ -62,7 +62,7 @@ pub struct LadderStepArgs {
 struct Line {
     step: Step,
     #[serde(rename = "type")]
-    kind: Kind,
+    kind: ElementType,
     order: Order,
     side: Side,
     /// Bytes of elements in a sequence.

@@ -1,6 +1,6 @@
 //! The ladder: engines that encode and decode values, in steps from an interpreter of type codes, as in the
-//! first ORBs with IIOP, to compiled stubs. Steps 1 to 5 each change the previous step in one respect. The
-//! literature describes steps 0 to 4, and proposes step 5.
+//! first ORBs with IIOP, to compiled stubs. Each of the steps 1 to 5 adds the change in its row to the
+//! previous step. The literature describes steps 0 to 4, and proposes step 5.
 //!
 //! | step | | change |
 //! |---|---|---|
@@ -19,14 +19,14 @@
 pub(crate) mod base;
 pub mod case;
 mod compiled;
-#[path = "steps.rs"]
-mod counted;
-#[path = "steps.rs"]
-mod measured;
 pub mod measurement;
 mod program;
 mod raw;
 mod size;
+#[path = "steps.rs"]
+mod steps_for_counting;
+#[path = "steps.rs"]
+mod steps_for_timing;
 #[cfg(test)]
 mod tests;
 
@@ -48,9 +48,13 @@ pub enum Step {
     /// 2: sizes are precomputed, traversal and callbacks are merged
     Merged,
     /// 3: the receiver is split into small routines
-    Receiver,
+    #[value(name = "receiver")]
+    #[serde(rename = "receiver")]
+    ReceiverSplit,
     /// 4: the sender is split into small routines
-    Sender,
+    #[value(name = "sender")]
+    #[serde(rename = "sender")]
+    SenderSplit,
     /// 5: consecutive numbers are handled in one loop
     Typed,
     /// 6: type codes are compiled to a flat program
@@ -96,8 +100,8 @@ impl Step {
         Step::Original,
         Step::Inlined,
         Step::Merged,
-        Step::Receiver,
-        Step::Sender,
+        Step::ReceiverSplit,
+        Step::SenderSplit,
         Step::Typed,
         Step::Program,
         Step::Compiled,
@@ -113,8 +117,8 @@ impl Step {
             Step::Original => "0 original",
             Step::Inlined => "1 inlined",
             Step::Merged => "2 precomputed, merged",
-            Step::Receiver => "3 receiver split",
-            Step::Sender => "4 sender split",
+            Step::ReceiverSplit => "3 receiver split",
+            Step::SenderSplit => "4 sender split",
             Step::Typed => "5 typed sequences",
             Step::Program => "6 flat program",
             Step::Compiled => "7 compiled stubs",
@@ -127,7 +131,7 @@ impl Step {
             Step::Program => Ok(Box::new(program::Interpreter::new(case))),
             Step::Compiled => Ok(compiled::engine(case)),
             Step::Raw => Ok(Box::<raw::RawCopier>::default()),
-            step => measured::engine::<NoCounting>(step, &case.code, case.swaps_bytes()),
+            step => steps_for_timing::engine::<NoCounting>(step, &case.code, case.swaps_bytes()),
         }
     }
 
@@ -135,7 +139,7 @@ impl Step {
     pub(crate) fn counting_engine(self, case: &Case) -> anyhow::Result<Option<Box<dyn Engine>>> {
         match self {
             Step::Program | Step::Compiled | Step::Raw => Ok(None),
-            step => counted::engine::<CallCounts>(step, &case.code, case.swaps_bytes()).map(Some),
+            step => steps_for_counting::engine::<CallCounts>(step, &case.code, case.swaps_bytes()).map(Some),
         }
     }
 }

@@ -8,7 +8,7 @@ use zorb::wire::{ByteOrder, Version};
 use zorb::{Bytes, Char, Seq, TypeCode, Typed};
 
 use super::Engine;
-use super::case::{BinStruct, Case, Kind};
+use super::case::{BinStruct, Case, ElementType};
 use super::compiled::MessageOutput;
 
 /// Converts between the encoding and C's memory layout by the program of a type.
@@ -28,14 +28,14 @@ impl Interpreter {
     }
 }
 
-fn type_code(kind: Kind) -> TypeCode {
+fn type_code(kind: ElementType) -> TypeCode {
     match kind {
-        Kind::Short => Seq::<i16>::type_code(),
-        Kind::Char => Seq::<Char>::type_code(),
-        Kind::Long => Seq::<i32>::type_code(),
-        Kind::Octet => Bytes::type_code(),
-        Kind::Double => Seq::<f64>::type_code(),
-        Kind::BinStruct => Vec::<BinStruct>::type_code(),
+        ElementType::Short => Seq::<i16>::type_code(),
+        ElementType::Char => Seq::<Char>::type_code(),
+        ElementType::Long => Seq::<i32>::type_code(),
+        ElementType::Octet => Bytes::type_code(),
+        ElementType::Double => Seq::<f64>::type_code(),
+        ElementType::BinStruct => Vec::<BinStruct>::type_code(),
     }
 }
 

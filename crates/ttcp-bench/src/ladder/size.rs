@@ -17,8 +17,8 @@ use serde::Serialize;
 use super::Step;
 
 // The modules with the two copies of the steps' files, for measurements and with counted calls.
-const MEASURED_COPY: &str = "ttcp_bench::ladder::measured::";
-const COUNTED_COPY: &str = "ttcp_bench::ladder::counted::";
+const TIMING_COPY: &str = "ttcp_bench::ladder::steps_for_timing::";
+const COUNTING_COPY: &str = "ttcp_bench::ladder::steps_for_counting::";
 
 /// The modules of zorb's interpreter. `scripts/interpreter-size.sh` has the same list with a few exceptions.
 const PROGRAM_MODULES: [&str; 6] = [
@@ -27,7 +27,7 @@ const PROGRAM_MODULES: [&str; 6] = [
     "giop_codec::walk",
     "giop_codec::dynamic::program",
     "giop_codec::dynamic::reflect",
-    "giop_codec::cdr::swapped::swap_in_place",
+    "giop_codec::cdr::byte_swap::swap_in_place",
 ];
 
 /// Parts of the mangled names of functions that may be counted. Only these names are demangled, because
@@ -172,14 +172,14 @@ impl Functions {
     /// Returns the sizes of the routines in a step's files, with the keys of [`routines`](Self::routines).
     fn routine_sizes(&self, step: Step) -> BTreeMap<(String, usize), u64> {
         let Some((module, files)) = files(step) else { return BTreeMap::new() };
-        let mut routines = self.routines(MEASURED_COPY, module);
+        let mut routines = self.routines(TIMING_COPY, module);
         for (file, source) in files {
             for other in Step::ALL {
                 let Some((module, other_files)) = self::files(other) else { continue };
                 if !other_files.contains(&(*file, *source)) {
                     continue;
                 }
-                for copy in [MEASURED_COPY, COUNTED_COPY] {
+                for copy in [TIMING_COPY, COUNTING_COPY] {
                     for ((name, nth), size) in self.routines(copy, module) {
                         if name.starts_with(&format!("{file}::")) {
                             routines.entry((name, nth)).or_insert(size);
@@ -240,8 +240,8 @@ fn files(step: Step) -> Option<(&'static str, Files)> {
         Step::Original => ("original", ORIGINAL),
         Step::Inlined => ("inlined", INLINED),
         Step::Merged => ("merged", MERGED),
-        Step::Receiver => ("receiver", RECEIVER),
-        Step::Sender => ("sender", SENDER),
+        Step::ReceiverSplit => ("receiver", RECEIVER),
+        Step::SenderSplit => ("sender", SENDER),
         Step::Typed => ("typed", TYPED),
         Step::Program | Step::Compiled | Step::Raw => return None,
     })

@@ -29,8 +29,8 @@ pub(crate) fn engine<T: CallCounter>(
         Step::Original => Box::new(Original::<T>::new(code, swaps_bytes)?),
         Step::Inlined => Box::new(Inlined::<T>::new(code, swaps_bytes)?),
         Step::Merged => Box::new(Merged::<T>::new(code, swaps_bytes)?),
-        Step::Receiver => Box::new(Receiver::<T>::new(code, swaps_bytes)?),
-        Step::Sender => Box::new(Sender::<T>::new(code, swaps_bytes)?),
+        Step::ReceiverSplit => Box::new(Receiver::<T>::new(code, swaps_bytes)?),
+        Step::SenderSplit => Box::new(Sender::<T>::new(code, swaps_bytes)?),
         Step::Typed => Box::new(Typed::<T>::new(code, swaps_bytes)?),
         Step::Program | Step::Compiled | Step::Raw => {
             anyhow::bail!("step {} does not interpret type codes", step.title())

@@ -6,10 +6,10 @@ use zorb::wire::{ByteOrder, Version};
 use zorb::{Bounded, Bytes, Char, Seq, Typed};
 
 use super::base::NoCounting;
-use super::case::{Case, Kind, Order};
+use super::case::{Case, ElementType, Order};
 use super::measurement::{Side, check, count_calls};
 use super::size::Functions;
-use super::{Engine, Step, measured};
+use super::{Engine, Step, steps_for_timing};
 
 #[allow(dead_code, reason = "generated code")]
 mod idl {
@@ -27,11 +27,11 @@ const ELEMENTS: usize = 100;
 
 /// The steps that interpret type codes.
 const INTERPRETERS: [Step; 6] =
-    [Step::Original, Step::Inlined, Step::Merged, Step::Receiver, Step::Sender, Step::Typed];
+    [Step::Original, Step::Inlined, Step::Merged, Step::ReceiverSplit, Step::SenderSplit, Step::Typed];
 
 fn cases() -> impl Iterator<Item = Case> {
-    let cases = |kind: Kind| Order::ALL.map(|order| Case::new(kind, order, ELEMENTS * kind.bytes()));
-    Kind::ALL.into_iter().flat_map(cases)
+    let cases = |kind: ElementType| Order::ALL.map(|order| Case::new(kind, order, ELEMENTS * kind.bytes()));
+    ElementType::ALL.into_iter().flat_map(cases)
 }
 
 fn encoded<T: CdrEncode>(value: &T, order: ByteOrder) -> Bytes {
@@ -45,7 +45,7 @@ fn code_of<T: Typed>() -> Bytes {
 }
 
 fn interpreter(step: Step, code: &[u8], order: ByteOrder) -> anyhow::Result<Box<dyn Engine>> {
-    measured::engine::<NoCounting>(step, code, order != ByteOrder::NATIVE)
+    steps_for_timing::engine::<NoCounting>(step, code, order != ByteOrder::NATIVE)
 }
 
 fn outer() -> Outer {
@@ -73,13 +73,13 @@ fn results_of_every_step_equal_those_of_compiled_code() {
 
 #[test]
 fn the_check_detects_wrong_elements_and_wrong_bytes() {
-    for kind in Kind::ALL {
+    for kind in ElementType::ALL {
         let case = Case::new(kind, Order::Foreign, ELEMENTS * kind.bytes());
         for index in 0..case.memory.len() {
             let mut memory = case.memory.clone();
             assert!(case.matches_memory(&memory));
             memory[index] ^= 1;
-            let padding = kind == Kind::BinStruct && matches!(index % 32, 3 | 9..16);
+            let padding = kind == ElementType::BinStruct && matches!(index % 32, 3 | 9..16);
             assert_eq!(case.matches_memory(&memory), padding, "{kind:?} {index}");
         }
         assert!(!case.matches_memory(&case.memory[1..]));
@@ -111,7 +111,7 @@ fn nested_structs_sequences_and_arrays_are_supported() {
 }
 
 /// Returns the calls for one element, without the calls for the sequence itself.
-fn calls_per_element(step: Step, side: Side, kind: Kind, order: Order) -> Vec<(&'static str, u64)> {
+fn calls_per_element(step: Step, side: Side, kind: ElementType, order: Order) -> Vec<(&'static str, u64)> {
     let case = Case::new(kind, order, ELEMENTS * kind.bytes());
     let calls = count_calls(step, side, &case).unwrap().unwrap();
     calls.into_iter().map(|(name, calls)| (name, calls / ELEMENTS as u64)).filter(|(_, n)| *n > 0).collect()
@@ -119,7 +119,7 @@ fn calls_per_element(step: Step, side: Side, kind: Kind, order: Order) -> Vec<(&
 
 #[test]
 fn numbers_of_calls_equal_the_published_ones() {
-    let (receiver, double, structs) = (Side::Receiver, Kind::Double, Kind::BinStruct);
+    let (receiver, double, structs) = (Side::Receiver, ElementType::Double, ElementType::BinStruct);
     for order in Order::ALL {
         // `CDR::decoder` is called for the struct, its five numbers, the array, its eight bytes, and the type
         // of these bytes. `deep_free` is called for the struct and its six members. Each of the two
@@ -164,7 +164,7 @@ fn numbers_of_calls_equal_the_published_ones() {
         assert_eq!(calls("TypeCode::typecode_param"), Some(2));
         assert_eq!(calls("calc_nested_size_and_alignment"), None);
         let swap: &[(&str, u64)] = if order == Order::Foreign { &[("swap", 1)] } else { &[] };
-        for step in [Step::Merged, Step::Receiver, Step::Sender] {
+        for step in [Step::Merged, Step::ReceiverSplit, Step::SenderSplit] {
             for side in Side::ALL {
                 assert_eq!(
                     calls_per_element(step, side, double, order),
@@ -259,7 +259,7 @@ fn invalid_types_and_sequences_longer_than_their_bound_are_rejected() {
 
 #[test]
 fn every_step_has_machine_code() {
-    let case = Case::new(Kind::BinStruct, Order::Foreign, 320);
+    let case = Case::new(ElementType::BinStruct, Order::Foreign, 320);
     let functions = Functions::of_this_program().unwrap();
     for step in Step::ALL {
         // The call ensures that the step is linked into this program.
@@ -268,7 +268,7 @@ fn every_step_has_machine_code() {
         assert!(size.functions >= 4 && size.bytes > 500, "{}: {size:?}", step.title());
     }
     let [merged, sender] =
-        [Step::Merged, Step::Sender].map(|step| functions.size_of_step(step).unwrap().functions);
+        [Step::Merged, Step::SenderSplit].map(|step| functions.size_of_step(step).unwrap().functions);
     assert!(sender > merged, "one routine is split into small ones");
     assert!(functions.size_of_step(Step::Raw).is_err());
 }

@@ -50,7 +50,7 @@ impl Callgrind {
     }
 
     /// Returns the prefix of a command that profiles the command into `file`, with or without call chains.
-    pub(crate) fn command_prefix(self, file: &str, chains: bool) -> Vec<String> {
+    pub(crate) fn command_prefix(self, file: &str, records_chains: bool) -> Vec<String> {
         let mut words = vec![
             "valgrind".to_owned(),
             "-q".to_owned(),
@@ -61,7 +61,7 @@ impl Callgrind {
             "--collect-systime=nsec".to_owned(),
             format!("--callgrind-out-file={file}"),
         ];
-        if chains {
+        if records_chains {
             // To record the chains of all functions would take too much time and memory.
             words.extend(
                 chain_start_globs()

@@ -39,7 +39,7 @@ pub struct RawServerArgs {
     /// Delay the replies to pings while further requests are already buffered, and send them by one write
     #[arg(long)]
     pub batch: bool,
-    /// Compare each received byte with the test pattern, and exit at the first difference
+    /// Compare each byte of floods with the test pattern, and exit at the first difference
     #[arg(long)]
     pub check: bool,
     /// The option to exit with the parent process.

@@ -1,4 +1,4 @@
-//! The measurement of one cell of the table: one test with one peer.
+//! The measurement of one test with one peer.
 
 use serde::Serialize;
 use serde_json::Value;

@@ -160,14 +160,14 @@ fn measure_all(args: &RunArgs, results: &mut Results) -> anyhow::Result<Vec<Stri
             for position in 0..columns {
                 // Each round starts with a different peer, because its position may affect a peer's figures.
                 let column = (position + round as usize) % columns;
-                let (Some(cell), Some(peer)) = (results.cells.get(row), results.peers.get(column)) else {
+                let (Some(test), Some(peer)) = (results.cells.get(row), results.peers.get(column)) else {
                     continue;
                 };
-                let title = format!("round {}/{} {} {}", round + 1, results.repeat, peer.name, cell.name);
+                let title = format!("round {}/{} {} {}", round + 1, results.repeat, peer.name, test.name);
                 progress.begin(&title);
-                let result = peer.measure(&cell.cell, &mut context);
+                let result = peer.measure(&test.cell, &mut context);
                 let outcome = match &result {
-                    Ok(sample) => format!("{} {}", format_figure(Some(sample.figure)), cell.unit.name()),
+                    Ok(sample) => format!("{} {}", format_figure(Some(sample.figure)), test.unit.name()),
                     Err(Failure::Interrupted) => {
                         progress.finish();
                         results.interrupted = true;
@@ -175,7 +175,7 @@ fn measure_all(args: &RunArgs, results: &mut Results) -> anyhow::Result<Vec<Stri
                     }
                     Err(failure) => {
                         let text = failure.to_string();
-                        let message = format!("{} {}: {text}", peer.name, cell.name);
+                        let message = format!("{} {}: {text}", peer.name, test.name);
                         if !failures.contains(&message) {
                             failures.push(message);
                         }

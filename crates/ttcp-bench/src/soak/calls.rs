@@ -16,7 +16,7 @@ use super::contract::{
 };
 use super::record_file::{Id, Outcome, Record};
 
-/// Time after the deadline of a call at which it counts as hung.
+/// Time after the ORB's timeout at which a call counts as hung, even if its own deadline is earlier.
 const HUNG_AFTER: Duration = Duration::from_secs(20);
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(5);
 
@@ -343,10 +343,10 @@ impl Caller {
             "consume" => self.perform(params, id, target.consume(id.0, sent)).await?,
             "deposit" => self.perform(params, id, target.deposit(id.0, sent)).await?,
             _ => {
-                let (len, item) = (sent.len(), self.rng.usize(1..40_000));
-                let items = (0..len)
-                    .step_by(item)
-                    .map(move |start| Ok::<_, SystemException>(sent.slice(start..len.min(start + item))));
+                let (len, item_bytes) = (sent.len(), self.rng.usize(1..40_000));
+                let items = (0..len).step_by(item_bytes).map(move |start| {
+                    Ok::<_, SystemException>(sent.slice(start..len.min(start + item_bytes)))
+                });
                 let source = ByteSource::stream(len as u64, futures_util::stream::iter(items));
                 self.perform(params, id, target.consume(id.0, source)).await?
             }

@@ -70,7 +70,7 @@ fn receive_orders() -> std::io::Result<mpsc::UnboundedReceiver<Order>> {
     })
 }
 
-/// Returns a tokio runtime on which the transport works, so that the ORB does not use another instead.
+/// Returns a tokio runtime that the transport supports. On others, the ORB would use another transport.
 pub(crate) fn runtime(transport: Transport) -> std::io::Result<tokio::runtime::Runtime> {
     match transport {
         Transport::Uring => tokio::runtime::Builder::new_current_thread().enable_all().build(),

@@ -144,7 +144,7 @@ fn slim_interface() -> Arc<Interface> {
     Arc::new(Interface::new(kind, Vec::new(), vec![bump], Vec::new()))
 }
 
-/// Deactivates and reactivates objects of both POAs in turn, and holds requests for short times.
+/// Deactivates objects of both POAs in turn. Reactivates those of `reactivated`, and holds requests to them.
 async fn change_objects(reactivated: Poa, incarnated: Poa, target: Target) -> anyhow::Result<()> {
     for turn in 0_usize.. {
         let id = ObjectId::from(format!("object {}", turn % OBJECT_COUNT));

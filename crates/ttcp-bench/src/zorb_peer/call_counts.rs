@@ -9,8 +9,12 @@ pub(super) struct CallCounts {
 }
 
 impl CallCounts {
-    pub(super) fn count(&self, is_last: bool) {
-        if is_last { &self.last } else { &self.others }.fetch_add(1, Relaxed);
+    pub(super) fn count_last(&self) {
+        self.last.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn count_other(&self) {
+        self.others.fetch_add(1, Relaxed);
     }
 
     /// Returns two numbers: the calls of the last operations, and the calls of all others. Resets both.

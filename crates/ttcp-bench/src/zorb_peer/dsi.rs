@@ -14,7 +14,7 @@ use crate::reference::Object;
 
 /// Returns a dynamic servant for `object`; `None` for interfaces that this module does not implement.
 pub(super) fn servant(object: Object, check: bool, calls: &Arc<CallCounts>) -> Option<Servant> {
-    let (interface, count_structs): (_, CountStructs) = match object {
+    let (interface, count_struct_bytes): (_, CountStructBytes) = match object {
         Object::Ttcp => {
             (ttcp_interface(TtcpRef::REPOSITORY_ID, &Vec::<BinStruct>::type_code()), |servant, request| {
                 Ok(servant.count_bytes(&request.get::<Vec<BinStruct>>("s")?, 24))
@@ -27,17 +27,17 @@ pub(super) fn servant(object: Object, check: bool, calls: &Arc<CallCounts>) -> O
         Object::Wide => (wide_interface(), |_, _| Ok(0)),
         _ => return None,
     };
-    let servant = DynamicTtcp { bytes: AtomicU64::new(0), count_structs, check, calls: calls.clone() };
+    let servant = DynamicTtcp { bytes: AtomicU64::new(0), count_struct_bytes, check, calls: calls.clone() };
     Some(Servant::dynamic(Arc::new(interface), servant))
 }
 
 /// Extracts the structs of a request as the struct type of the interface, and returns their size in bytes.
-type CountStructs = fn(&DynamicTtcp, &ServerRequest) -> Result<usize, SystemException>;
+type CountStructBytes = fn(&DynamicTtcp, &ServerRequest) -> Result<usize, SystemException>;
 
 /// A servant that counts the bytes of received elements, and returns the arguments of echo operations.
 struct DynamicTtcp {
     bytes: AtomicU64,
-    count_structs: CountStructs,
+    count_struct_bytes: CountStructBytes,
     check: bool,
     calls: Arc<CallCounts>,
 }
@@ -60,7 +60,7 @@ impl DynServant for DynamicTtcp {
             "sendShortSeq" => self.count_bytes(&request.get::<Seq<i16>>("s")?, 2),
             "sendLongSeq" => self.count_bytes(&request.get::<Seq<i32>>("s")?, 4),
             "sendDoubleSeq" => self.count_bytes(&request.get::<Seq<f64>>("s")?, 8),
-            "sendStructSeq" => (self.count_structs)(self, &request)?,
+            "sendStructSeq" => (self.count_struct_bytes)(self, &request)?,
             "sync" => return Ok(request.returning(self.bytes.swap(0, Ordering::Relaxed))?),
             "echoOctets" | "echoStructs" => {
                 let argument = request.arguments_mut().named_mut("s");
@@ -71,7 +71,11 @@ impl DynServant for DynamicTtcp {
             }
             "ping" => 0,
             operation => {
-                self.calls.count(operation == "m099");
+                if operation == "m099" {
+                    self.calls.count_last()
+                } else {
+                    self.calls.count_other()
+                }
                 0
             }
         };

@@ -27,7 +27,7 @@ pub(super) async fn run(orb: &Orb, runtime: Runtime, work: &Work, url: &str) -> 
         MessageKind::Double => run!((0..n).map(double).collect::<Seq<_>>()),
         MessageKind::Record => run!((0..n).map(aligned).collect::<Vec<_>>()),
         MessageKind::NaRecord => run!((0..n).map(padded).collect::<Vec<_>>()),
-        MessageKind::Any => run!(InAny((0..n).map(aligned).collect())),
+        MessageKind::Any => run!(RecordsInAny((0..n).map(aligned).collect())),
     }
 }
 
@@ -56,7 +56,7 @@ trait Message {
 }
 
 /// Records that are sent in an any. The any is created anew for each message, as in a real program.
-struct InAny(Vec<AlignedRecord>);
+struct RecordsInAny(Vec<AlignedRecord>);
 
 macro_rules! messages {
     ($($elements:ty: $call:ident $send:ident, |$it:ident| $argument:expr;)*) => {
@@ -83,7 +83,7 @@ messages! {
     Seq<f64>: call_double send_double, |s| s.clone();
     Vec<AlignedRecord>: call_record send_record, |s| s;
     Vec<PaddedRecord>: call_padded send_padded, |s| s;
-    InAny: call_any send_any, |s| &Any::new(&s.0)?;
+    RecordsInAny: call_any send_any, |s| &Any::new(&s.0)?;
 }
 
 impl<T: Message + Sync> SeriesCalls for Client<T> {

@@ -9,7 +9,7 @@ use zorb::{Poa, Servant};
 use super::call_counts::CallCounts;
 use super::idl::{BinStruct, SeriesRef, TtcpRef, TtcpServant, zero_copy};
 use super::{dsi, integrity, many, published, series, wide};
-use crate::cli::{Runtime, ServerArgs, Skeleton};
+use crate::cli::{Runtime, ServerArgs, SkeletonKind};
 use crate::reference::{self, Object};
 
 const MAX_CONNECTIONS: usize = 10_000;
@@ -33,13 +33,13 @@ pub fn server(args: &ServerArgs) -> anyhow::Result<()> {
         let poa = innermost_poa(&orb, args.demux.poas)?;
         let poa = poa.as_ref();
         let calls = Arc::new(CallCounts::default());
-        for other in 0..args.demux.others {
+        for other in 0..args.demux.uncalled_objects {
             activate(&orb, poa, &format!("other {other}"), servant(Object::Wide, &args, &calls))?;
         }
         let activate_object = |object: Object| {
             let dynamic = match args.skeleton {
-                Skeleton::Ssi => None,
-                Skeleton::Dsi => dsi::servant(object, args.check, &calls),
+                SkeletonKind::Ssi => None,
+                SkeletonKind::Dsi => dsi::servant(object, args.check, &calls),
             };
             let servant = dynamic.unwrap_or_else(|| servant(object, &args, &calls));
             activate(&orb, poa, object.key(), servant)

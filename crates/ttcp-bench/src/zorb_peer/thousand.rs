@@ -21,8 +21,8 @@ mod idl {
 
 /// Returns a servant of `Thousand`, or of `ThousandOneway`, that counts its calls in `calls`.
 pub(super) fn servant(oneway: bool, calls: &Arc<CallCounts>) -> Servant {
-    let counted = Counted(calls.clone());
-    if oneway { Servant::of::<ThousandOnewayRef, _>(counted) } else { Servant::of::<ThousandRef, _>(counted) }
+    let counter = CallCounter(calls.clone());
+    if oneway { Servant::of::<ThousandOnewayRef, _>(counter) } else { Servant::of::<ThousandRef, _>(counter) }
 }
 
 pub(super) struct LastOperation(ThousandObject);
@@ -62,18 +62,18 @@ pub(super) fn find(strategy: OperationDemux, name: &[u8]) -> Option<usize> {
     thousand!(table).find_by(strategy, name)
 }
 
-struct Counted(Arc<CallCounts>);
+struct CallCounter(Arc<CallCounts>);
 
 macro_rules! count {
     ($servant:ident $($other:ident)*; $last:ident) => {
-        impl $servant for Counted {
+        impl $servant for CallCounter {
             $(async fn $other(&self) -> Result<(), SystemException> {
-                self.0.count(false);
+                self.0.count_other();
                 Ok(())
             })*
 
             async fn $last(&self) -> Result<(), SystemException> {
-                self.0.count(true);
+                self.0.count_last();
                 Ok(())
             }
         }

@@ -1,5 +1,5 @@
 //! The test `last`, which calls the last of a hundred or a thousand operations. It uses further objects,
-//! which report how many calls the server counted, and how long its look-ups take.
+//! which report how many calls the server counter, and how long its look-ups take.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -31,17 +31,17 @@ pub(super) fn objects() -> impl Iterator<Item = Object> {
     [Object::Wide, Object::WideOneway, Object::Tally, Object::Lookups].into_iter().chain(large)
 }
 
-/// Returns the servant of one of [`objects`]; `None` for others. Calls of large interfaces count in `calls`.
+/// Returns the servant of one of [`objects`]; `None` for others. `calls` counts calls of large interfaces.
 pub(super) fn servant(object: Object, calls: &Arc<CallCounts>, strategy: OperationDemux) -> Option<Servant> {
-    let counted = CallCounter(calls.clone());
+    let counter = CallCounter(calls.clone());
     Some(match object {
-        Object::Wide => Servant::of::<WideRef, _>(counted),
-        Object::WideOneway => Servant::of::<WideOnewayRef, _>(counted),
+        Object::Wide => Servant::of::<WideRef, _>(counter),
+        Object::WideOneway => Servant::of::<WideOnewayRef, _>(counter),
         #[cfg(all(feature = "thousand", not(debug_assertions)))]
         Object::Thousand | Object::ThousandOneway => {
             thousand::servant(object == Object::ThousandOneway, calls)
         }
-        Object::Tally => Servant::of::<TallyRef, _>(counted),
+        Object::Tally => Servant::of::<TallyRef, _>(counter),
         Object::Lookups => Servant::of::<LookupsRef, _>(Lookups(strategy)),
         _ => return None,
     })
@@ -53,12 +53,12 @@ macro_rules! count {
     ($servant:ident $($other:ident)*; $last:ident) => {
         impl $servant for CallCounter {
             $(async fn $other(&self) -> Result<(), SystemException> {
-                self.0.count(false);
+                self.0.count_other();
                 Ok(())
             })*
 
             async fn $last(&self) -> Result<(), SystemException> {
-                self.0.count(true);
+                self.0.count_last();
                 Ok(())
             }
         }

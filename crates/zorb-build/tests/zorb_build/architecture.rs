@@ -7,5 +7,5 @@ fn modules_use_each_other_in_one_direction() {
 
 #[test]
 fn types_functions_and_circles_of_files_stay_small() {
-    module_order::shape::check(env!("CARGO_MANIFEST_DIR"), &[]);
+    module_order::size_limits::check(env!("CARGO_MANIFEST_DIR"), &[]);
 }

@@ -36,7 +36,7 @@ fn the_output_stands_in_the_folder_and_cargo_watches_every_file() {
         .define("LIMIT=3")
         .output("all");
     let output = config.clone().generate().unwrap();
-    let lines: Vec<String> = output.cargo.iter().map(|line| plain(folder.path(), line)).collect();
+    let lines: Vec<String> = output.cargo_lines.iter().map(|line| plain(folder.path(), line)).collect();
     assert_eq!(
         lines,
         [

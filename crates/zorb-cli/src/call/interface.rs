@@ -193,7 +193,7 @@ async fn most_derived(idl: &Idl, object: &ObjectRef) -> Result<Vec<Arc<Interface
         if now.is_empty() {
             break;
         }
-        for one in query(object, now).await? {
+        for one in query_supported(object, now).await? {
             supported_ids.insert(one.id().to_owned());
             supported.push(one);
         }
@@ -207,7 +207,8 @@ async fn most_derived(idl: &Idl, object: &ObjectRef) -> Result<Vec<Arc<Interface
     Ok(supported)
 }
 
-async fn query(
+/// Returns the interfaces that the object reports to have.
+async fn query_supported(
     object: &ObjectRef,
     interfaces: Vec<Arc<Interface>>,
 ) -> Result<Vec<Arc<Interface>>, SystemException> {

@@ -1,4 +1,4 @@
-//! `--template`: a skeleton of the arguments as JSON.
+//! `--template`: a template of the arguments as JSON.
 
 use std::fmt::Write;
 
@@ -13,19 +13,21 @@ const MAX_DEPTH: usize = 64;
 const MAX_BYTES: usize = 1 << 20;
 
 /// Returns a JSON object with an example value for each member, such as zero or an empty string.
-pub(super) fn skeleton<'a>(members: impl Iterator<Item = (&'a str, &'a TypeCode)>) -> anyhow::Result<String> {
-    let mut writer = SkeletonWriter { text: String::new(), enclosing_ids: Vec::new() };
+pub(super) fn arguments_template<'a>(
+    members: impl Iterator<Item = (&'a str, &'a TypeCode)>,
+) -> anyhow::Result<String> {
+    let mut writer = TemplateWriter { text: String::new(), enclosing_ids: Vec::new() };
     let all: Vec<(String, TypeCode)> = members.map(|(name, code)| (name.to_owned(), code.clone())).collect();
     writer.object(None, &all, 0)?;
     Ok(writer.text)
 }
 
-struct SkeletonWriter {
+struct TemplateWriter {
     text: String,
     enclosing_ids: Vec<String>,
 }
 
-impl SkeletonWriter {
+impl TemplateWriter {
     /// Writes an object. For a union, `case` is the label as JSON.
     fn object(
         &mut self,
@@ -33,7 +35,7 @@ impl SkeletonWriter {
         members: &[(String, TypeCode)],
         level: usize,
     ) -> anyhow::Result<()> {
-        anyhow::ensure!(self.text.len() <= MAX_BYTES, "the skeleton is longer than 1 MiB");
+        anyhow::ensure!(self.text.len() <= MAX_BYTES, "the template is longer than 1 MiB");
         if members.is_empty() && case.is_none() {
             self.text.push_str("{}");
             return Ok(());
@@ -54,7 +56,7 @@ impl SkeletonWriter {
 
     fn value(&mut self, code: &TypeCode, level: usize) -> anyhow::Result<()> {
         anyhow::ensure!(level <= MAX_DEPTH, "the arguments are nested more than {MAX_DEPTH} levels deep");
-        anyhow::ensure!(self.text.len() <= MAX_BYTES, "the skeleton is longer than 1 MiB");
+        anyhow::ensure!(self.text.len() <= MAX_BYTES, "the template is longer than 1 MiB");
         let code = code.unaliased();
         let id = code.id().unwrap_or_default().to_owned();
         match code.kind() {
@@ -134,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_skeleton_of_each_type_is_a_valid_value() {
+    fn the_template_of_each_type_is_a_valid_value() {
         let idl = "enum Colour { RED, GREEN };
             struct Point { double x; float y; };
             typedef sequence<Point> Points;
@@ -154,7 +156,7 @@ mod tests {
             .or_else(|_| Idl::parse(&idl.replace("CORBA::TypeCode code;", "")))
             .unwrap();
         let all = idl.type_code("All").unwrap();
-        let json = skeleton([("all", &all)].into_iter()).unwrap();
+        let json = arguments_template([("all", &all)].into_iter()).unwrap();
         let read = Dynamic::members_from_json(&[("all", &all)], &Default::default(), &json);
         assert!(read.is_ok(), "{}\n{json}", read.unwrap_err());
         let text = json.replace('\n', " ").split_whitespace().collect::<Vec<_>>().join(" ");
@@ -173,7 +175,7 @@ mod tests {
 
     #[test]
     fn no_arguments_are_an_empty_object() {
-        assert_eq!(skeleton(std::iter::empty()).unwrap(), "{}");
+        assert_eq!(arguments_template(std::iter::empty()).unwrap(), "{}");
     }
 
     #[test]
@@ -181,7 +183,10 @@ mod tests {
         let idl = Idl::parse("typedef long Wide[1000][1000];").unwrap();
         let wide = idl.type_code("Wide").unwrap();
         assert!(
-            skeleton([("wide", &wide)].into_iter()).unwrap_err().to_string().contains("longer than 1 MiB")
+            arguments_template([("wide", &wide)].into_iter())
+                .unwrap_err()
+                .to_string()
+                .contains("longer than 1 MiB")
         );
     }
 }

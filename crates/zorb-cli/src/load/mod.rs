@@ -1,6 +1,6 @@
 //! `zorb load`: calls an operation repeatedly, and measures the latencies.
 
-mod figures;
+mod measurements;
 mod report;
 mod schedule;
 
@@ -23,7 +23,7 @@ use crate::failure::Verdict;
 use crate::login::LoginOptions;
 use crate::output::Output;
 use crate::{options, target};
-use figures::{Measurements, Outcome};
+use measurements::{Measurements, Outcome};
 use report::Report;
 use schedule::Schedule;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::figures::{KindCount, Measurements};
+use super::measurements::{KindCount, Measurements};
 use crate::output::{Node, Tone};
 
 /// The parameters and the course of a run.
@@ -167,7 +167,7 @@ fn time_text(us: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::figures::Outcome;
+    use super::super::measurements::Outcome;
     use super::*;
 
     fn report(outcomes: &[(Outcome<'_>, u64)]) -> Report {

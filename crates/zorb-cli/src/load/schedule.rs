@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// Decides when calls are made: up to a number or for a duration, and at a rate or as fast as possible.
+/// Decides when calls start: at a rate or as fast as possible, up to a number of calls or for a duration.
 #[derive(Debug)]
 pub(super) struct Schedule {
     start: Instant,
-    number: u64,
+    max_calls: u64,
     end: Option<Instant>,
-    rate: Option<f64>,
-    assigned: AtomicU64,
-    started: AtomicU64,
+    calls_per_second: Option<f64>,
+    assigned_calls: AtomicU64,
+    started_calls: AtomicU64,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -28,8 +28,9 @@ impl Schedule {
     pub(super) fn new(start: Instant, number: u64, duration: Option<Duration>, rate: Option<f64>) -> Self {
         // A duration that overflows has no end.
         let end = duration.and_then(|duration| start.checked_add(duration));
-        let number = if duration.is_some() { u64::MAX } else { number };
-        Self { start, number, end, rate, assigned: AtomicU64::new(0), started: AtomicU64::new(0) }
+        let max_calls = if duration.is_some() { u64::MAX } else { number };
+        let (assigned_calls, started_calls) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { start, max_calls, end, calls_per_second: rate, assigned_calls, started_calls }
     }
 
     /// Waits until the next call is due. Returns the start of its latency, or `None` after the last call.
@@ -45,14 +46,14 @@ impl Schedule {
                 Instant::now()
             }
         };
-        self.started.fetch_add(1, Ordering::Relaxed);
+        self.started_calls.fetch_add(1, Ordering::Relaxed);
         Some(start)
     }
 
     fn next_action(&self, now: Instant) -> Action {
-        let index = self.assigned.fetch_add(1, Ordering::Relaxed);
+        let index = self.assigned_calls.fetch_add(1, Ordering::Relaxed);
         match self.due_time(index) {
-            _ if index >= self.number || self.is_after_end(now) => Action::End,
+            _ if index >= self.max_calls || self.is_after_end(now) => Action::End,
             Some(due) if self.is_after_end(due) => Action::End,
             Some(due) if due > now => Action::CallAt(due),
             Some(due) => Action::CallNow(due),
@@ -65,20 +66,20 @@ impl Schedule {
     }
 
     fn due_time(&self, index: u64) -> Option<Instant> {
-        let after = Duration::try_from_secs_f64(index as f64 / self.rate?).ok()?;
+        let after = Duration::try_from_secs_f64(index as f64 / self.calls_per_second?).ok()?;
         self.start.checked_add(after)
     }
 
     pub(super) fn started_calls(&self) -> u64 {
-        self.started.load(Ordering::Relaxed)
+        self.started_calls.load(Ordering::Relaxed)
     }
 
     /// Returns the number of calls that were due before `now` but have not started.
     pub(super) fn overdue_calls(&self, now: Instant) -> u64 {
-        let Some(rate) = self.rate else { return 0 };
+        let Some(rate) = self.calls_per_second else { return 0 };
         let end = self.end.map_or(now, |end| end.min(now));
         let due = (end.saturating_duration_since(self.start).as_secs_f64() * rate).ceil();
-        (due as u64).min(self.number).saturating_sub(self.started_calls())
+        (due as u64).min(self.max_calls).saturating_sub(self.started_calls())
     }
 }
 

@@ -12,7 +12,7 @@ use zorb::prelude::*;
 
 use crate::client::termination_signal;
 use crate::failure::{Verdict, with_hint};
-use crate::limits::MessageSize;
+use crate::limits::MaxMessageValue;
 use crate::output::{Node, Output, Tone};
 use crate::{log, start};
 
@@ -44,7 +44,7 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     bootstrap: bool,
     #[command(flatten)]
-    size: MessageSize,
+    max_message: MaxMessageValue,
     /// -ORB options, such as -ORBsslKeyFile
     #[arg(last = true, value_name = "-ORB...")]
     orb: Vec<String>,
@@ -100,7 +100,8 @@ pub(super) fn repair(file: &Path, output: &Output) -> anyhow::Result<Verdict> {
 }
 
 async fn open_store_and_serve(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
-    let mut builder = start::server_builder(&args.orb, args.size, &args.listen, args.admin.as_deref())?;
+    let mut builder =
+        start::server_builder(&args.orb, args.max_message, &args.listen, args.admin.as_deref())?;
     for host in &args.publish {
         builder = builder.publish(host);
     }

@@ -37,7 +37,7 @@ struct OpenContext {
 type PrefetchTask = JoinHandle<Result<OpenContext, String>>;
 
 struct TreePrinter<'a, W: Write> {
-    depth: u32,
+    max_depth: u32,
     remaining: &'a mut RemainingLimits,
     lines: &'a mut ListWriter<W>,
     visited: VisitedContexts,
@@ -55,7 +55,7 @@ pub(super) async fn run(
 ) -> anyhow::Result<Verdict> {
     let mut lines = ListWriter::new(output);
     let mut printer = TreePrinter {
-        depth,
+        max_depth: depth,
         remaining: &mut remaining,
         lines: &mut lines,
         visited: VisitedContexts::default(),
@@ -137,7 +137,9 @@ impl<W: Write> TreePrinter<'_, W> {
     /// Records a context as visited. Returns the reason if it must not be listed.
     fn omission_reason(&mut self, context: &NamingContextRef, level: u32) -> Option<String> {
         match self.visited.insert(context) {
-            Some(true) if level >= self.depth => Some(format!("only {level} levels are listed (--depth)")),
+            Some(true) if level >= self.max_depth => {
+                Some(format!("only {level} levels are listed (--depth)"))
+            }
             Some(true) => None,
             Some(false) => Some(ALREADY_LISTED.to_owned()),
             None => {
@@ -159,7 +161,7 @@ impl<W: Write> TreePrinter<'_, W> {
             while prefetched.0.len() < MAX_PREFETCHED_CONTEXTS
                 && let Some(next) = context_names.next()
             {
-                let with_page = level + 1 < self.depth;
+                let with_page = level + 1 < self.max_depth;
                 let slots = Arc::clone(&self.prefetch_slots);
                 prefetched.0.push_back(tokio::spawn(prefetch(names.clone(), next, with_page, slots)));
             }

@@ -20,8 +20,9 @@ use crate::output::{Output, escaped_json};
 
 const MAX_CONCURRENT_CALLS: usize = 16;
 
-/// The maximum duration of a scan of all names, as a multiple of the call timeout.
-const MAX_SCAN_TIMEOUTS: u32 = 12;
+/// The maximum duration of a scan of all names, as a multiple of the call timeout. A longer `--interval`
+/// replaces it.
+const SCAN_TIMEOUT_FACTOR: u32 = 12;
 
 /// Options of `zorb names watch`.
 #[derive(Debug, Args)]
@@ -120,9 +121,9 @@ pub(super) async fn run(
     let watch = Watch {
         names: names.clone(),
         groups: names.context().narrow().await.ok(),
-        depth: args.depth,
+        max_depth: args.depth,
         max_names: args.max_names,
-        max_scan_time: timeout.saturating_mul(MAX_SCAN_TIMEOUTS).max(args.interval),
+        max_scan_time: timeout.saturating_mul(SCAN_TIMEOUT_FACTOR).max(args.interval),
     };
     let work = async {
         let mut before = watch.scan(&BTreeMap::new()).await?;
@@ -246,7 +247,7 @@ struct Watch {
     names: Naming,
     /// The context with the interface for groups, or `None` if the service has no groups.
     groups: Option<BalancedContextRef>,
-    depth: u32,
+    max_depth: u32,
     max_names: usize,
     max_scan_time: Duration,
 }
@@ -293,7 +294,7 @@ impl Watch {
                         continue;
                     }
                     scan.names.insert(full_name.clone(), Binding::Context);
-                    if level + 1 >= self.depth {
+                    if level + 1 >= self.max_depth {
                         scan.is_truncated = true;
                         continue;
                     }

@@ -17,7 +17,7 @@ use zorb::{ObjectRef, Servant};
 use crate::call::IdlArgs;
 use crate::client::termination_signal;
 use crate::failure::Verdict;
-use crate::limits::MessageSize;
+use crate::limits::MaxMessageValue;
 use crate::output::{Node, Output, Tone};
 use crate::{log, start};
 use mock::{Log, Mock};
@@ -67,7 +67,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "HOST:PORT")]
     admin: Option<String>,
     #[command(flatten)]
-    size: MessageSize,
+    max_message: MaxMessageValue,
     /// -ORB options
     #[arg(last = true, value_name = "-ORB...")]
     orb: Vec<String>,
@@ -122,7 +122,7 @@ async fn serve(
     mocks: Vec<(String, Arc<Interface>, Mock)>,
     output: &Output,
 ) -> anyhow::Result<Verdict> {
-    let builder = start::server_builder(&args.orb, args.size, &args.listen, args.admin.as_deref())?;
+    let builder = start::server_builder(&args.orb, args.max_message, &args.listen, args.admin.as_deref())?;
     let signal = termination_signal()?;
     // Requests are held until all objects exist. OBJECT_NOT_EXIST would tell clients to give up.
     let orb = builder.start_paused().build().await?;

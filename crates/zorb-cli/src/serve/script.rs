@@ -41,7 +41,7 @@ struct ScriptAnswer {
     times: Option<u64>,
 }
 
-/// The answers of an object by operation name in messages, such as `deposit` or `_get_balance`.
+/// The answers of an object, by the operation name in requests, such as `deposit` or `_get_balance`.
 pub(super) type Answers = BTreeMap<String, Vec<Answer>>;
 
 #[derive(Debug)]

@@ -20,8 +20,8 @@ use super::contexts;
 use super::record::{ContextRecord, MessageRecord};
 use super::stream::{DEFAULT_MAX_MESSAGE_BYTES, MessageBytes, MessageParser, StreamItem};
 use super::tcp::ConnectionEvent;
-use super::types::{DecodedBody, KnownOperation, Types, system_exception};
-use crate::limits::MessageSize;
+use super::types::{BodyDecoder, DecodedBody, KnownOperation, decode_system_exception};
+use crate::limits::MaxMessageValue;
 
 /// The maximum number of pending requests that are stored for a connection. If a request is not stored, its
 /// reply is printed without operation and results.
@@ -39,7 +39,7 @@ pub(super) struct SniffedMessage {
     pub(super) record: MessageRecord,
     pub(super) from_client: bool,
     /// `None` for an incomplete message, and for bytes that do not belong to a message.
-    pub(super) complete: Option<MessageBytes>,
+    pub(super) complete_message: Option<MessageBytes>,
 }
 
 /// The numbers of connections and messages. The field names are the JSON keys.
@@ -60,7 +60,7 @@ pub(super) struct CallCounts {
 }
 
 pub(super) struct Sniffer {
-    pub(super) types: Types,
+    pub(super) types: BodyDecoder,
     connections: HashMap<u64, Connection>,
     buffered_bytes: usize,
     pending_count: usize,
@@ -97,14 +97,14 @@ struct PendingRequest {
 }
 
 impl Sniffer {
-    pub(super) fn new(types: Types, size: MessageSize) -> Self {
+    pub(super) fn new(types: BodyDecoder, max_message: MaxMessageValue) -> Self {
         Self {
             types,
             connections: HashMap::new(),
             buffered_bytes: 0,
             pending_count: 0,
             counts: CallCounts::default(),
-            max_message_bytes: size.max_message.unwrap_or(DEFAULT_MAX_MESSAGE_BYTES),
+            max_message_bytes: max_message.bytes.unwrap_or(DEFAULT_MAX_MESSAGE_BYTES),
         }
     }
 
@@ -177,7 +177,7 @@ impl Sniffer {
                     let mut record = connection.new_record(from_client, time, "noise");
                     record.size = len;
                     record.remarks.push("bytes that do not belong to a message".to_owned());
-                    emit(SniffedMessage { record, from_client, complete: None });
+                    emit(SniffedMessage { record, from_client, complete_message: None });
                 }
                 StreamItem::Damaged { header, start, reason } => {
                     self.counts.damaged += 1;
@@ -193,7 +193,7 @@ impl Sniffer {
                     self.counts.replies += u64::from(complete.header.kind == MessageType::Reply);
                     let mut sniffed =
                         connection.decode_message(&mut self.types, from_client, time, &complete, None);
-                    sniffed.complete = Some(complete);
+                    sniffed.complete_message = Some(complete);
                     emit(sniffed);
                 }
             }
@@ -201,8 +201,8 @@ impl Sniffer {
         self.pending_count = self.pending_count - pending_before + connection.pending.len();
         if is_closed {
             self.pending_count -= connection.pending.len();
-            let unanswered = connection.unanswered_count(true) + connection.unanswered_count(false);
-            self.counts.unanswered += unanswered as u64;
+            let unanswered = [true, false].map(|from_client| connection.unanswered_count(from_client) as u64);
+            self.counts.unanswered += unanswered.iter().sum::<u64>();
             self.connections.remove(&number);
         }
     }
@@ -244,7 +244,7 @@ impl Connection {
     /// contains only its first bytes.
     fn decode_message(
         &mut self,
-        types: &mut Types,
+        types: &mut BodyDecoder,
         from_client: bool,
         time: Duration,
         encoded: &MessageBytes,
@@ -262,7 +262,7 @@ impl Connection {
         d.set_code_sets(self.code_sets.unwrap_or(CodeSets::default_for(header.version)));
         // A fragment that could not be joined to its message cannot be decoded.
         if header.kind == MessageType::Fragment {
-            return SniffedMessage { record, from_client, complete: None };
+            return SniffedMessage { record, from_client, complete_message: None };
         }
         let message = match Message::decode(header.kind, &mut d) {
             Ok(message) => message,
@@ -270,7 +270,7 @@ impl Connection {
                 if damage.is_none() {
                     record.remarks.push(format!("the header cannot be decoded: {error}"));
                 }
-                return SniffedMessage { record, from_client, complete: None };
+                return SniffedMessage { record, from_client, complete_message: None };
             }
         };
         record.request = message.request_id().map(|id| id.0);
@@ -302,7 +302,7 @@ impl Connection {
                     LocateStatus::ObjectForward | LocateStatus::ObjectForwardPerm => {
                         decode_forward(types, &d, &mut record);
                     }
-                    LocateStatus::SystemException => record.set_body(true, system_exception(&d), &d),
+                    LocateStatus::SystemException => record.set_body(true, decode_system_exception(&d), &d),
                     LocateStatus::NeedsAddressingMode => decode_addressing_mode(&d, &mut record),
                     LocateStatus::UnknownObject | LocateStatus::ObjectHere => {}
                 }
@@ -324,13 +324,13 @@ impl Connection {
             }
             Message::MessageError | Message::Fragment(_) => {}
         }
-        SniffedMessage { record, from_client, complete: None }
+        SniffedMessage { record, from_client, complete_message: None }
     }
 
     /// Decodes a request. `time` is `None` if the message is incomplete; the arguments are not decoded then.
     fn decode_request(
         &mut self,
-        types: &mut Types,
+        types: &mut BodyDecoder,
         from_client: bool,
         time: Option<Duration>,
         request: &RequestHeader<'_>,
@@ -453,7 +453,7 @@ impl PendingRequest {
 }
 
 fn decode_reply_body(
-    types: &mut Types,
+    types: &mut BodyDecoder,
     status: ReplyStatus,
     pending: Option<&PendingRequest>,
     d: &Decoder<'_>,
@@ -481,13 +481,13 @@ fn decode_reply_body(
             }
             record.set_body(decoded.json.is_some(), decoded, d);
         }
-        ReplyStatus::SystemException => record.set_body(true, system_exception(d), d),
+        ReplyStatus::SystemException => record.set_body(true, decode_system_exception(d), d),
         ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => decode_forward(types, d, record),
         ReplyStatus::NeedsAddressingMode => decode_addressing_mode(d, record),
     }
 }
 
-fn decode_forward(types: &mut Types, d: &Decoder<'_>, record: &mut MessageRecord) {
+fn decode_forward(types: &mut BodyDecoder, d: &Decoder<'_>, record: &mut MessageRecord) {
     match Ior::decode(&mut d.clone()) {
         Ok(ior) => {
             types.store_reference(&ior);

@@ -2,9 +2,9 @@
 
 mod calls;
 mod contexts;
-mod filter;
 #[cfg(test)]
-mod mutilated;
+mod damaged_captures;
+mod filter;
 mod packets;
 mod proxy;
 mod record;
@@ -28,14 +28,14 @@ use serde::Serialize;
 use crate::call::IdlArgs;
 use crate::client::{ClientOptions, block_on, termination_signal};
 use crate::failure::Verdict;
-use crate::limits::MessageSize;
+use crate::limits::MaxMessageValue;
 use crate::output::Output;
 use calls::{CallCounts, SniffedMessage, Sniffer};
 use filter::Filter;
 use packets::{FollowingReader, PacketCounts};
 use show::MessagePrinter;
 use tcp::{Assembler, ConnectionEvent, TcpCounts};
-use types::Types;
+use types::BodyDecoder;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -123,9 +123,9 @@ struct Summary {
 }
 
 pub(crate) fn run(args: &SniffArgs, output: &Output) -> anyhow::Result<Verdict> {
-    let types = Types::new(args.idl.read()?, &args.object)?;
+    let types = BodyDecoder::new(args.idl.read()?, &args.object)?;
     let mut pipeline = Pipeline {
-        sniffer: Sniffer::new(types, args.client.size),
+        sniffer: Sniffer::new(types, args.client.max_message),
         printer: MessagePrinter::new(*output, args.verbose),
         filter: Filter::new(&args.filter),
         output: *output,
@@ -295,16 +295,16 @@ fn read_events(
 
 fn read_messages(
     path: &Path,
-    types: Types,
-    size: MessageSize,
+    types: BodyDecoder,
+    max_message: MaxMessageValue,
 ) -> anyhow::Result<(Vec<SniffedMessage>, Sniffer)> {
-    let mut sniffer = Sniffer::new(types, size);
-    let max_bytes = MAX_REPLAYED_BYTES.max(size.max_message.unwrap_or_default().saturating_mul(2));
+    let mut sniffer = Sniffer::new(types, max_message);
+    let max_bytes = MAX_REPLAYED_BYTES.max(max_message.bytes.unwrap_or_default().saturating_mul(2));
     let mut all = Vec::new();
     let mut bytes = 0;
     read_events(open(path)?, &path.display().to_string(), |number, time, event| {
         sniffer.handle_event(number, time, event, &mut |sniffed| {
-            bytes += sniffed.complete.as_ref().map_or(0, |complete| complete.bytes.len());
+            bytes += sniffed.complete_message.as_ref().map_or(0, |complete| complete.bytes.len());
             all.push(sniffed);
         });
         ensure!(

@@ -315,9 +315,10 @@ impl CaptureWriter {
             _ => server,
         };
         let mut recorded = RecordedConnection { client, server, next_sequence: [0, 0] };
-        self.write_packet(time, &mut recorded, true, Flag::Syn, &[])?;
-        self.write_packet(time, &mut recorded, false, Flag::Syn, &[])?;
-        self.write_packet(time, &mut recorded, true, Flag::Ack, &[])?;
+        let (from_client, from_server) = (true, false);
+        self.write_packet(time, &mut recorded, from_client, Flag::Syn, &[])?;
+        self.write_packet(time, &mut recorded, from_server, Flag::Syn, &[])?;
+        self.write_packet(time, &mut recorded, from_client, Flag::Ack, &[])?;
         Ok(recorded)
     }
 

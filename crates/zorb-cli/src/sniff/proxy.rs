@@ -56,7 +56,7 @@ struct Event {
 
 enum EventKind {
     Connection(ConnectionEvent),
-    /// A side has closed its stream.
+    /// No more data of a side is forwarded, usually because it has closed its stream.
     SideClosed {
         from_client: bool,
     },
@@ -102,7 +102,7 @@ pub(super) async fn run(
     let (events, mut received_events) = mpsc::channel(MAX_QUEUED_EVENTS);
     let mut relays = JoinSet::new();
     let mut recorded: HashMap<u64, RecordedConnection> = HashMap::new();
-    let mut next_number = 0;
+    let mut next_connection = 0;
     tokio::pin!(signal);
     let result = loop {
         tokio::select! {
@@ -113,8 +113,8 @@ pub(super) async fn run(
                     continue;
                 };
                 let addresses = target.addresses.clone();
-                relays.spawn(relay(next_number, socket, peer, addresses, client.timeout, events.clone()));
-                next_number += 1;
+                relays.spawn(relay(next_connection, socket, peer, addresses, client.timeout, events.clone()));
+                next_connection += 1;
             }
             Some(event) = received_events.recv() => {
                 if let Err(error) = handle_event(event, &mut pipeline, &mut writer, &mut recorded) {

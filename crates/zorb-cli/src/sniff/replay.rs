@@ -43,7 +43,7 @@ struct ReplyComparison<'a> {
 
 /// The numbers of sent messages and compared replies. The field names are the JSON keys.
 #[derive(Debug, Default, Serialize)]
-struct Outcome {
+struct ReplayCounts {
     sent: u64,
     same: u64,
     different: u64,
@@ -67,8 +67,8 @@ pub(super) async fn run(
     mut pipeline: Pipeline,
 ) -> anyhow::Result<Verdict> {
     let types = std::mem::take(&mut pipeline.sniffer.types);
-    let (all, recorded) = read_messages(capture, types, client.size)?;
-    pipeline.sniffer = Sniffer::new(recorded.types, client.size);
+    let (all, recorded) = read_messages(capture, types, client.max_message)?;
+    pipeline.sniffer = Sniffer::new(recorded.types, client.max_message);
     let target = Target::find(to, client).await?;
     let (requesting_sides, keys) = find_requesting_sides(&all);
     ensure!(!requesting_sides.is_empty(), "{} contains no request", capture.display());
@@ -85,14 +85,14 @@ pub(super) async fn run(
         }
         _ => None,
     };
-    let mut outcome = Outcome::default();
+    let mut counts = ReplayCounts::default();
     let mut connections: HashMap<u64, ReplayConnection> = HashMap::new();
     for sniffed in &all {
         let number = sniffed.record.connection;
         let Some(requesting_side) = requesting_sides.get(&number) else { continue };
-        let kind = sniffed.complete.as_ref().map(|complete| complete.header.kind);
+        let kind = sniffed.complete_message.as_ref().map(|complete| complete.header.kind);
         let is_requesting_side = sniffed.from_client == *requesting_side;
-        match (is_requesting_side, kind, &sniffed.complete) {
+        match (is_requesting_side, kind, &sniffed.complete_message) {
             (_, Some(MessageType::MessageError | MessageType::CloseConnection), _) => {}
             (
                 true,
@@ -109,7 +109,7 @@ pub(super) async fn run(
                 };
                 let bytes = message_to_send(complete, key.as_ref())?;
                 connection.send(bytes, &mut pipeline).await;
-                outcome.sent += 1;
+                counts.sent += 1;
             }
             (false, Some(MessageType::Reply | MessageType::LocateReply), _) => {
                 let (Some(connection), Some(id)) = (connections.get_mut(&number), sniffed.record.request)
@@ -121,18 +121,18 @@ pub(super) async fn run(
                     continue;
                 }
                 let replayed = connection.receive_reply(id, client.timeout, &mut pipeline).await;
-                pipeline.compare_reply(sniffed, replayed, &mut outcome)?;
+                pipeline.compare_reply(sniffed, replayed, &mut counts)?;
             }
-            _ => outcome.left_out += 1,
+            _ => counts.left_out += 1,
         }
         if pipeline.printer.is_closed {
             break;
         }
     }
     if pipeline.printer.is_json {
-        pipeline.printer.print_json(&serde_json::json!({ "outcome": outcome }))?;
+        pipeline.printer.print_json(&serde_json::json!({ "outcome": counts }))?;
     }
-    let Outcome { sent, same, different, missing, left_out } = outcome;
+    let ReplayCounts { sent, same, different, missing, left_out } = counts;
     pipeline.output.remark(&format!(
         "{sent} messages sent, {left_out} left out; replies: {same} equal, {different} different, {missing} missing"
     ));
@@ -144,7 +144,7 @@ fn find_requesting_sides(all: &[SniffedMessage]) -> (HashMap<u64, bool>, HashSet
     let mut sides: HashMap<u64, bool> = HashMap::new();
     let mut keys = HashSet::new();
     for sniffed in all {
-        let Some(complete) = &sniffed.complete else { continue };
+        let Some(complete) = &sniffed.complete_message else { continue };
         if !matches!(complete.header.kind, MessageType::Request | MessageType::LocateRequest) {
             continue;
         }
@@ -280,7 +280,7 @@ impl Pipeline {
         &mut self,
         sniffed: &SniffedMessage,
         replayed: Option<MessageRecord>,
-        outcome: &mut Outcome,
+        counts: &mut ReplayCounts,
     ) -> anyhow::Result<()> {
         let recorded = &sniffed.record;
         let differences = match &replayed {
@@ -289,9 +289,9 @@ impl Pipeline {
         };
         let is_same = differences.is_empty();
         match (&replayed, is_same) {
-            (None, _) => outcome.missing += 1,
-            (Some(_), true) => outcome.same += 1,
-            (Some(_), false) => outcome.different += 1,
+            (None, _) => counts.missing += 1,
+            (Some(_), true) => counts.same += 1,
+            (Some(_), false) => counts.different += 1,
         }
         if !self.filter.accepts(recorded) {
             return Ok(());

@@ -92,8 +92,8 @@ impl Assembler {
     ) {
         let addresses =
             if segment.from <= segment.to { (segment.from, segment.to) } else { (segment.to, segment.from) };
-        let is_first = segment.syn && segment.acknowledged.is_none();
-        if is_first && let Some(old) = self.connections.get(&addresses) {
+        let opens_connection = segment.syn && segment.acknowledged.is_none();
+        if opens_connection && let Some(old) = self.connections.get(&addresses) {
             // The segment opens a new connection between the same addresses, or it is a duplicate.
             let side = &old.sides[usize::from(old.client != segment.from)];
             let is_duplicate = side.next.is_some_and(|(position, sequence)| {
@@ -115,7 +115,7 @@ impl Assembler {
             }
             self.evict_if_full(emit);
             // If the start was not captured, the first sender is assumed to be the client.
-            let is_from_server = segment.syn && !is_first;
+            let is_from_server = segment.syn && !opens_connection;
             let (client, server) =
                 if is_from_server { (segment.to, segment.from) } else { (segment.from, segment.to) };
             let number = self.next_number;

@@ -22,7 +22,7 @@ const KEY_BYTES_LIMIT: usize = 1024;
 const MAX_NODES: usize = 10_000;
 
 #[derive(Default)]
-pub(super) struct Types {
+pub(super) struct BodyDecoder {
     idl: Option<Idl>,
     /// All known operations by their names in messages, first those of the IDL, then those of naming
     /// services.
@@ -51,7 +51,7 @@ pub(super) struct DecodedBody {
     pub(super) remark: Option<String>,
 }
 
-impl Types {
+impl BodyDecoder {
     pub(super) fn new(idl: Option<Idl>, objects: &[(String, String)]) -> anyhow::Result<Self> {
         let text = || TypeCode::STRING;
         let object = TypeCode::OBJECT;
@@ -305,7 +305,7 @@ impl DecodedBody {
 }
 
 /// Returns a system exception as JSON, in the form of `zorb call`.
-pub(super) fn system_exception(body: &Decoder<'_>) -> DecodedBody {
+pub(super) fn decode_system_exception(body: &Decoder<'_>) -> DecodedBody {
     match SystemException::decode(&mut body.clone()) {
         Ok(exception) => {
             let json = serde_json::json!({

@@ -131,17 +131,17 @@ impl Idl {
     /// Returns a definition by its scoped name, in the format of [`type_code`](Idl::type_code).
     pub fn find(&self, scoped_name: &str) -> Option<Definition<'_>> {
         let name = scoped_name.strip_prefix("::").unwrap_or(scoped_name);
-        self.by_name.get(name).map(|at| Definition { idl: self, at: *at })
+        self.by_name.get(name).map(|index| Definition { idl: self, index: *index })
     }
 
     /// Returns a definition by its repository id. If several definitions have this id, returns the first one.
     pub fn find_id(&self, id: &str) -> Option<Definition<'_>> {
-        self.by_id.get(id).map(|at| Definition { idl: self, at: *at })
+        self.by_id.get(id).map(|index| Definition { idl: self, index: *index })
     }
 
     /// Returns all definitions, including those of included files, each after its enclosing definition.
     pub fn definitions(&self) -> impl Iterator<Item = Definition<'_>> {
-        (0..self.entries.len()).map(|at| Definition { idl: self, at })
+        (0..self.entries.len()).map(|index| Definition { idl: self, index })
     }
 
     /// Returns the definitions at file level.
@@ -193,7 +193,7 @@ impl Idl {
         }
         let index = |key: fn(&Entry) -> &str| {
             // The order is reversed, so that the first of several entries with one key replaces the others.
-            entries.iter().enumerate().rev().map(|(at, entry)| (key(entry).into(), at)).collect()
+            entries.iter().enumerate().rev().map(|(index, entry)| (key(entry).into(), index)).collect()
         };
         let (by_name, by_id) = (index(|entry| &entry.scoped_name), index(|entry| &entry.id));
         Ok(Idl {
@@ -209,12 +209,12 @@ impl Idl {
 #[derive(Clone, Copy)]
 pub struct Definition<'a> {
     idl: &'a Idl,
-    at: usize,
+    index: usize,
 }
 
 impl<'a> Definition<'a> {
     fn entry(self) -> &'a Entry {
-        &self.idl.entries[self.at]
+        &self.idl.entries[self.index]
     }
 
     /// Returns the kind of the definition.
@@ -249,12 +249,12 @@ impl<'a> Definition<'a> {
 
     /// Returns the enclosing definition, or `None` at file level.
     pub fn parent(self) -> Option<Definition<'a>> {
-        self.entry().parent.map(|at| Definition { idl: self.idl, at })
+        self.entry().parent.map(|index| Definition { idl: self.idl, index })
     }
 
     /// Returns the contained definitions, in the order of the text.
     pub fn contents(self) -> impl Iterator<Item = Definition<'a>> {
-        self.entry().contents.iter().map(move |at| Definition { idl: self.idl, at: *at })
+        self.entry().contents.iter().map(move |index| Definition { idl: self.idl, index: *index })
     }
 
     /// Returns the type code of a type or exception. For an interface, this is the type of references to it.
@@ -284,8 +284,8 @@ impl fmt::Debug for Definition<'_> {
     }
 }
 
-fn kind(of: &DefKind) -> DefinitionKind {
-    match of {
+fn kind(def_kind: &DefKind) -> DefinitionKind {
+    match def_kind {
         DefKind::Module(_) => DefinitionKind::Module,
         DefKind::Interface(_) => DefinitionKind::Interface,
         DefKind::Operation(_) => DefinitionKind::Operation,

@@ -16,7 +16,7 @@ pub(super) struct Types<'m> {
     model: &'m Model,
     set: TypeSet,
     named: HashMap<DefId, TypeRef>,
-    /// The named types that are not defined yet.
+    /// Named types to define. Some may already be defined, because another type required them.
     undefined: Vec<DefId>,
     codes: HashMap<TypeRef, TypeCode>,
 }
@@ -34,26 +34,26 @@ impl<'m> Types<'m> {
                 Ok(None)
             }
             _ => {
-                let at = self.named_ref(id);
-                self.code(at).map(Some)
+                let type_ref = self.named_ref(id);
+                self.code(type_ref).map(Some)
             }
         }
     }
 
     pub(super) fn of_type(&mut self, ty: TypeId) -> Result<TypeCode, CreateError> {
-        let at = self.type_ref(ty)?;
-        self.code(at)
+        let type_ref = self.type_ref(ty)?;
+        self.code(type_ref)
     }
 
-    fn code(&mut self, at: TypeRef) -> Result<TypeCode, CreateError> {
+    fn code(&mut self, type_ref: TypeRef) -> Result<TypeCode, CreateError> {
         while let Some(id) = self.undefined.pop() {
             self.define(id)?;
         }
-        if let Some(code) = self.codes.get(&at) {
+        if let Some(code) = self.codes.get(&type_ref) {
             return Ok(code.clone());
         }
-        let code = self.set.type_code(at)?;
-        self.codes.insert(at, code.clone());
+        let code = self.set.type_code(type_ref)?;
+        self.codes.insert(type_ref, code.clone());
         Ok(code)
     }
 
@@ -87,22 +87,22 @@ impl<'m> Types<'m> {
                 self.set.sequence(entry, bound.unwrap_or(0))?
             }
             Type::Named(id) if matches!(self.model.def(*id).kind, DefKind::Native) => {
-                let at = self.set.declare();
-                self.define_as(*id, at)?;
-                at
+                let type_ref = self.set.declare();
+                self.define_as(*id, type_ref)?;
+                type_ref
             }
             Type::Named(id) => self.named_ref(*id),
         })
     }
 
     fn named_ref(&mut self, id: DefId) -> TypeRef {
-        if let Some(at) = self.named.get(&id) {
-            return *at;
+        if let Some(type_ref) = self.named.get(&id) {
+            return *type_ref;
         }
-        let at = self.set.declare();
-        self.named.insert(id, at);
+        let type_ref = self.set.declare();
+        self.named.insert(id, type_ref);
         self.undefined.push(id);
-        at
+        type_ref
     }
 
     /// Defines a named type. Before it, defines the types that it requires.
@@ -112,9 +112,9 @@ impl<'m> Types<'m> {
             required.push(next);
         }
         while let Some(id) = required.pop() {
-            let at = self.named_ref(id);
-            if !self.set.is_defined(at) {
-                self.define_as(id, at)?;
+            let type_ref = self.named_ref(id);
+            if !self.set.is_defined(type_ref) {
+                self.define_as(id, type_ref)?;
             }
         }
         Ok(())
@@ -134,22 +134,22 @@ impl<'m> Types<'m> {
         }
     }
 
-    fn define_as(&mut self, id: DefId, at: TypeRef) -> Result<(), CreateError> {
+    fn define_as(&mut self, id: DefId, type_ref: TypeRef) -> Result<(), CreateError> {
         let model = self.model;
         let def = model.def(id);
         let (repository_id, name) = (&*def.repository_id, &*def.name);
         match &def.kind {
             DefKind::Struct(_) => {
                 let members = self.members(&model.all_struct_members(id))?;
-                self.set.define_struct(at, repository_id, name, &members)
+                self.set.define_struct(type_ref, repository_id, name, &members)
             }
             DefKind::Exception(_) => {
                 let members = self.members(&model.all_struct_members(id))?;
-                self.set.define_exception(at, repository_id, name, &members)
+                self.set.define_exception(type_ref, repository_id, name, &members)
             }
             DefKind::Enum(body) => {
                 let names: Vec<&str> = body.enumerators.iter().map(|one| &*one.name).collect();
-                self.set.define_enum(at, repository_id, name, &names)
+                self.set.define_enum(type_ref, repository_id, name, &names)
             }
             DefKind::Union(body) => {
                 let discriminator = self.type_ref(body.discriminator)?;
@@ -158,19 +158,19 @@ impl<'m> Types<'m> {
                     let member = self.type_ref(case.member.ty)?;
                     members.extend(labels(case).map(|label| (label, &*case.member.name, member)));
                 }
-                self.set.define_union(at, repository_id, name, discriminator, &members)
+                self.set.define_union(type_ref, repository_id, name, discriminator, &members)
             }
             DefKind::Typedef(alias) => {
                 let original = self.type_ref(alias.ty)?;
-                self.set.define_alias(at, repository_id, name, original)
+                self.set.define_alias(type_ref, repository_id, name, original)
             }
             DefKind::Bitset(_) | DefKind::Bitmask(_) => {
                 let integer = self.set.add(&basic(model.holder_type(id)));
-                self.set.define_alias(at, repository_id, name, integer)
+                self.set.define_alias(type_ref, repository_id, name, integer)
             }
             DefKind::ValueBox(body) => {
                 let content = self.type_ref(body.ty)?;
-                self.set.define_value_box(at, repository_id, name, content)
+                self.set.define_value_box(type_ref, repository_id, name, content)
             }
             DefKind::Value(body) => {
                 let base = model.concrete_base(id).map(|base| self.named_ref(base));
@@ -189,12 +189,12 @@ impl<'m> Types<'m> {
                     Modifier::Plain if body.truncatable => ValueModifier::Truncatable,
                     Modifier::Plain => ValueModifier::None,
                 };
-                self.set.define_value(at, kind, repository_id, name, modifier, base, &members)
+                self.set.define_value(type_ref, kind, repository_id, name, modifier, base, &members)
             }
             DefKind::Interface(body) => {
-                self.set.define_opaque(at, interface_kind(body.flavour), repository_id, name)
+                self.set.define_opaque(type_ref, interface_kind(body.flavour), repository_id, name)
             }
-            DefKind::Native => self.set.define_opaque(at, TcKind::Native, repository_id, name),
+            DefKind::Native => self.set.define_opaque(type_ref, TcKind::Native, repository_id, name),
             // These are not types.
             DefKind::Module(_) | DefKind::Operation(_) | DefKind::Attribute(_) | DefKind::Const(_) => {
                 Err(CreateError::ContentType)

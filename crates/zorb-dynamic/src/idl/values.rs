@@ -18,8 +18,8 @@ pub(super) fn value(
 ) -> Result<Option<Arc<ValueInfo>>, CreateError> {
     let Some(body) = model.value(id) else { return Ok(None) };
     let Some(code) = types.of_definition(id)? else { return Ok(None) };
-    let ids = |of: &[DefId], wanted: fn(&Model, DefId) -> bool| {
-        let wanted = of.iter().filter(|id| wanted(model, **id));
+    let ids = |defs: &[DefId], wanted: fn(&Model, DefId) -> bool| {
+        let wanted = defs.iter().filter(|id| wanted(model, **id));
         wanted.map(|id| (&*model.def(*id).repository_id).into()).collect()
     };
     let mut value = ValueInfo {

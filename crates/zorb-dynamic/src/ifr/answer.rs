@@ -86,7 +86,7 @@ impl<'s> ObjectCall<'s> {
             Object::Repository => self.execute_for_repository(request),
             Object::Primitive(number) if name == "_get_kind" => Ok(Value::Enum(*number)),
             Object::Primitive(_) => Err(read_only()),
-            Object::Type(_, of) => self.execute_for_anonymous_type(name, of),
+            Object::Type(_, code) => self.execute_for_anonymous_type(name, code),
             Object::Def(index, def) => match name {
                 "_get_id" => Ok(text_value(&def.id)),
                 "_get_name" => Ok(text_value(&def.name)),
@@ -111,9 +111,9 @@ impl<'s> ObjectCall<'s> {
 
     /// Returns the full description of the object if it is an interface. Raises IMP_LIMIT if it is too large.
     pub(super) fn metadata(&self) -> Result<Option<Any>, SystemException> {
-        let Object::Def(at, def) = &self.object else { return Ok(None) };
+        let Object::Def(index, def) = &self.object else { return Ok(None) };
         let Details::Interface(interface) = &def.details else { return Ok(None) };
-        let full = self.full_description(*at, def, interface, true)?;
+        let full = self.full_interface(*index, def, interface, true)?;
         let metadata = self.any_of_type("InterfaceAttrExtension::ExtFullInterfaceDescription", full)?;
         check_size(metadata).map(Some)
     }
@@ -131,8 +131,8 @@ impl<'s> ObjectCall<'s> {
     }
 
     /// Returns a reference to the object that describes a type, or nil for an unknown type.
-    pub(super) fn reference_to_type(&self, of: &TypeCode) -> ValueResult {
-        self.reference_or_nil(Object::of_code(self.store, of))
+    pub(super) fn reference_to_type(&self, code: &TypeCode) -> ValueResult {
+        self.reference_or_nil(Object::of_code(self.store, code))
     }
 
     pub(super) fn references_to(&self, definitions: impl IntoIterator<Item = usize>) -> ValueResult {
@@ -142,7 +142,7 @@ impl<'s> ObjectCall<'s> {
 
     /// Returns the index of the called definition, or `None` for the repository.
     fn scope(&self) -> Option<usize> {
-        if let Object::Def(at, _) = self.object { Some(at) } else { None }
+        if let Object::Def(index, _) = self.object { Some(index) } else { None }
     }
 
     fn execute_for_repository(&self, request: &ServerRequest) -> ValueResult {
@@ -152,16 +152,16 @@ impl<'s> ObjectCall<'s> {
                 .map(|object| object.type_code())
                 .ok_or_else(|| bad_param("the element type is not an object of this repository"))
         };
-        let of_type = |of: TypeCode| self.reference_or_nil(Object::of_type(of));
+        let of_type = |code: TypeCode| self.reference_or_nil(Object::of_anonymous_type(code));
         match request.operation() {
             "lookup_id" => {
                 let id: String = request.get("search_id")?;
-                self.reference_or_nil(self.store.find_id(&id).map(|(at, def)| Object::Def(at, def)))
+                self.reference_or_nil(self.store.find_id(&id).map(|(index, def)| Object::Def(index, def)))
             }
             "get_canonical_typecode" => {
-                let of: TypeCode = request.get("tc")?;
-                let known = Object::of_code(self.store, &of).map(|object| object.type_code());
-                Ok(code_value(known.filter(|known| known.equivalent(&of)).unwrap_or(of)))
+                let code: TypeCode = request.get("tc")?;
+                let known = Object::of_code(self.store, &code).map(|object| object.type_code());
+                Ok(code_value(known.filter(|known| known.equivalent(&code)).unwrap_or(code)))
             }
             "get_primitive" => match argument(request, "kind")? {
                 Value::Enum(number) => self.reference_to(&Object::Primitive(number)),
@@ -186,13 +186,13 @@ impl<'s> ObjectCall<'s> {
         Object::of_id(self.store, id.as_slice())
     }
 
-    fn execute_for_anonymous_type(&self, name: &str, of: &TypeCode) -> ValueResult {
+    fn execute_for_anonymous_type(&self, name: &str, code: &TypeCode) -> ValueResult {
         match name {
-            "_get_bound" | "_get_length" => Ok(of.length().unwrap_or(0).into()),
-            "_get_digits" => Ok(of.fixed_digits().unwrap_or(0).into()),
-            "_get_scale" => Ok(of.fixed_scale().unwrap_or(0).into()),
-            "_get_element_type" => Ok(code_value(of.content_type().unwrap_or_default())),
-            "_get_element_type_def" => self.reference_to_type(&of.content_type().unwrap_or_default()),
+            "_get_bound" | "_get_length" => Ok(code.length().unwrap_or(0).into()),
+            "_get_digits" => Ok(code.fixed_digits().unwrap_or(0).into()),
+            "_get_scale" => Ok(code.fixed_scale().unwrap_or(0).into()),
+            "_get_element_type" => Ok(code_value(code.content_type().unwrap_or_default())),
+            "_get_element_type_def" => self.reference_to_type(&code.content_type().unwrap_or_default()),
             _ => Err(read_only()),
         }
     }
@@ -202,19 +202,19 @@ impl<'s> ObjectCall<'s> {
             Value::Enum(kind) => Ok(kind),
             _ => Err(bad_param("`limit_type` is not a DefinitionKind")),
         };
-        let among = |at: usize, wanted: u32| self.store.get(at).is_some_and(|def| def.kind.is_among(wanted));
+        let among = |index, wanted| self.store.get(index).is_some_and(|def| def.kind.is_among(wanted));
         let scope = self.scope();
         match request.operation() {
             "lookup" => {
                 let name: String = request.get("search_name")?;
                 self.reference_or_nil(
-                    self.store.find_name(scope, &name).and_then(|at| self.definition_at(at)),
+                    self.store.find_name(scope, &name).and_then(|index| self.definition_at(index)),
                 )
             }
             "contents" => {
                 let (wanted, exclude): (u32, bool) = (wanted()?, request.get("exclude_inherited")?);
                 let all = self.store.contents(scope, !exclude);
-                self.references_to(all.into_iter().filter(|at| among(*at, wanted)))
+                self.references_to(all.into_iter().filter(|index| among(*index, wanted)))
             }
             "lookup_name" => {
                 let name: String = request.get("search_name")?;
@@ -225,9 +225,10 @@ impl<'s> ObjectCall<'s> {
                 let mut left = if levels < 0 { usize::MAX } else { levels.unsigned_abs() as usize };
                 while left > 0 && !level.is_empty() {
                     left -= 1;
-                    let named = |at: &&usize| self.store.get(**at).is_some_and(|def| *def.name == *name);
-                    found.extend(level.iter().filter(named).filter(|at| among(**at, wanted)).copied());
-                    level = level.iter().flat_map(|at| self.store.contents(Some(*at), false)).collect();
+                    let named =
+                        |index: &&usize| self.store.get(**index).is_some_and(|def| *def.name == *name);
+                    found.extend(level.iter().filter(named).filter(|index| among(**index, wanted)).copied());
+                    level = level.iter().flat_map(|index| self.store.contents(Some(*index), false)).collect();
                 }
                 self.references_to(found)
             }
@@ -237,9 +238,9 @@ impl<'s> ObjectCall<'s> {
                 let max_count = usize::try_from(max_count).unwrap_or(usize::MAX);
                 let all = self.store.contents(scope, !exclude);
                 let (mut described, mut total_size) = (Vec::new(), 0);
-                for at in all.into_iter().filter(|at| among(*at, wanted)).take(max_count) {
-                    let Some(def) = self.store.get(at) else { continue };
-                    let object = self.reference_to(&Object::Def(at, def))?;
+                for index in all.into_iter().filter(|index| among(*index, wanted)).take(max_count) {
+                    let Some(def) = self.store.get(index) else { continue };
+                    let object = self.reference_to(&Object::Def(index, def))?;
                     let description = self.description(def)?;
                     total_size += encoded_size(&description)?;
                     if total_size > MAX_RESULT_BYTES {
@@ -263,12 +264,12 @@ impl<'s> ObjectCall<'s> {
         match (name, &def.details) {
             ("_get_type_def", _) => self.reference_to_type(&def.type_code()),
             ("_get_value", Details::Constant(constant)) => Ok(Any::from_dynamic(constant)?.into()),
-            ("_get_members", Details::Type(of)) => self.members(of),
-            ("_get_discriminator_type", Details::Type(of)) => {
-                Ok(code_value(of.discriminator_type().unwrap_or_default()))
+            ("_get_members", Details::Type(code)) => self.members(code),
+            ("_get_discriminator_type", Details::Type(code)) => {
+                Ok(code_value(code.discriminator_type().unwrap_or_default()))
             }
-            ("_get_discriminator_type_def", Details::Type(of)) => {
-                self.reference_to_type(&of.discriminator_type().unwrap_or_default())
+            ("_get_discriminator_type_def", Details::Type(code)) => {
+                self.reference_to_type(&code.discriminator_type().unwrap_or_default())
             }
             ("_get_original_type_def", Details::Type(_)) => self.reference_to_type(&content_type()),
             ("_get_access", Details::ValueMember(_, access)) => Ok((*access as i16).into()),
@@ -290,40 +291,40 @@ impl<'s> ObjectCall<'s> {
             ("_get_exceptions", Details::Operation(operation)) => {
                 let raised =
                     operation.raises.iter().filter_map(|raised| self.store.find_id(raised.id().ok()?));
-                self.references_to(raised.map(|(at, _)| at))
+                self.references_to(raised.map(|(index, _)| index))
             }
             ("_get_base_interfaces", Details::Interface(interface)) => {
                 let bases = interface.bases().iter().filter_map(|base| self.store.find_id(base.id()));
-                self.references_to(bases.map(|(at, _)| at))
+                self.references_to(bases.map(|(index, _)| index))
             }
             ("is_a", Details::Interface(interface)) => {
                 let id: String = request.get("interface_id")?;
                 Ok(interface.is_a(&id).into())
             }
             ("describe_interface", Details::Interface(interface)) => {
-                self.full_description(index, def, interface, false)
+                self.full_interface(index, def, interface, false)
             }
             ("describe_ext_interface", Details::Interface(interface)) => {
-                self.full_description(index, def, interface, true)
+                self.full_interface(index, def, interface, true)
             }
             (_, Details::Value(value)) => self.execute_for_value(name, index, def, value, request),
             _ => Err(read_only()),
         }
     }
 
-    fn members(&self, of: &TypeCode) -> ValueResult {
+    fn members(&self, code: &TypeCode) -> ValueResult {
         let mut all = Vec::new();
-        for index in 0..of.member_count().unwrap_or(0) {
-            let name = text_value(of.member_name(index).unwrap_or_default());
-            if of.kind() == TcKind::Enum {
+        for index in 0..code.member_count().unwrap_or(0) {
+            let name = text_value(code.member_name(index).unwrap_or_default());
+            if code.kind() == TcKind::Enum {
                 all.push(name);
                 continue;
             }
-            let member = of.member_type(index).unwrap_or_default();
+            let member = code.member_type(index).unwrap_or_default();
             let definition = self.reference_to_type(&member)?;
-            all.push(match of.kind() {
+            all.push(match code.kind() {
                 TcKind::Union => {
-                    let label = of.member_label(index).unwrap_or_default();
+                    let label = code.member_label(index).unwrap_or_default();
                     structure([name, label.into(), code_value(member), definition])
                 }
                 _ => structure([name, code_value(member), definition]),
@@ -389,8 +390,8 @@ impl<'s> ObjectCall<'s> {
     }
 
     /// Returns the full description of an interface, including inherited operations and attributes.
-    fn full_description(&self, at: usize, def: &Def, interface: &Interface, extended: bool) -> ValueResult {
-        let (operations, attributes) = self.operations_and_attributes(at, extended)?;
+    fn full_interface(&self, index: usize, def: &Def, interface: &Interface, extended: bool) -> ValueResult {
+        let (operations, attributes) = self.operations_and_attributes(index, extended)?;
         let bases = sequence(interface.bases().iter().map(|base| text_value(base.id())).collect());
         let [name, id, scope, version] = self.common_members(&def.id, &def.name, def.parent);
         let code = code_value(def.type_code());
@@ -400,21 +401,21 @@ impl<'s> ObjectCall<'s> {
     /// Returns the operations and attributes of an interface or value type, including inherited ones.
     pub(super) fn operations_and_attributes(
         &self,
-        at: usize,
+        index: usize,
         extended: bool,
     ) -> Result<(Value, Value), SystemException> {
         let (mut operations, mut attributes) = (Vec::new(), Vec::new());
-        for of in std::iter::once(at).chain(self.store.bases(at)) {
+        for owner in std::iter::once(index).chain(self.store.bases(index)) {
             let (own_attributes, own_operations): (&[AttributeInfo], &[Arc<OperationInfo>]) =
-                match self.store.get(of).map(|def| &def.details) {
+                match self.store.get(owner).map(|def| &def.details) {
                     Some(Details::Interface(interface)) => (interface.attributes(), interface.operations()),
                     Some(Details::Value(value)) => (&value.attributes, &value.operations),
                     _ => continue,
                 };
             for operation in own_operations {
-                operations.push(self.operation(Some(of), operation)?);
+                operations.push(self.operation(Some(owner), operation)?);
             }
-            attributes.extend(own_attributes.iter().map(|one| self.attribute(Some(of), one, extended)));
+            attributes.extend(own_attributes.iter().map(|one| self.attribute(Some(owner), one, extended)));
         }
         Ok((sequence(operations), sequence(attributes)))
     }
@@ -423,7 +424,7 @@ impl<'s> ObjectCall<'s> {
     fn description(&self, def: &Def) -> Result<Any, SystemException> {
         let [name, id, scope, version] = self.common_members(&def.id, &def.name, def.parent);
         let value = match &def.details {
-            Details::Nothing => structure([name, id, scope, version]),
+            Details::Module => structure([name, id, scope, version]),
             Details::Interface(interface) => {
                 let bases = interface.bases().iter().map(|base| text_value(base.id())).collect();
                 structure([name, id, scope, version, sequence(bases)])
@@ -436,7 +437,7 @@ impl<'s> ObjectCall<'s> {
             }
             Details::ValueMember(..) => self.value_member(def)?,
             Details::Value(value) => structure(self.description_members(def, value)),
-            Details::Type(of) => structure([name, id, scope, version, code_value(of.clone())]),
+            Details::Type(code) => structure([name, id, scope, version, code_value(code.clone())]),
         };
         self.any_of_type(def.kind.description_struct(), value)
     }

@@ -9,7 +9,7 @@ use orb_runtime::{ObjectRef, Reference, SystemException};
 use crate::value_info::{InitializerInfo, ValueInfo};
 
 use super::fetch::{
-    FetchError, as_code, as_text, attribute, exceptions, extended_or_plain, list, members, operation,
+    FetchError, as_code, as_text, attribute, call_extended_or_plain, exceptions, list, members, operation,
 };
 use super::kind::{DK_ALL, Kind};
 use super::{repository_interface, repository_type};
@@ -135,7 +135,7 @@ pub async fn look_up_value(
     let unknown = || FetchError::Unknown(repository_id.into());
     let definition = look_up(repository, repository_id).await?.ok_or_else(unknown)?;
     let operations = [("ExtValueDef", "describe_ext_value"), ("ValueDef", "describe_value")];
-    let (answer, extended) = extended_or_plain(&definition, operations).await?;
+    let (answer, extended) = call_extended_or_plain(&definition, operations).await?;
     let [name, id, _, _, _, _, operations, attributes, _, initializers, supports, bases, _, _, code] =
         members(answer.result.to_dynamic()?.value);
     let attribute = |one| attribute(one, extended);
@@ -188,7 +188,7 @@ fn decode_description(kind: &Value, value: Value) -> Result<DescribedDefinition,
     }
     let value = any.to_dynamic()?.value;
     let Value::Struct(parts) = &value else { return Err(unexpected()) };
-    let part = |at: usize| parts.get(at).cloned().unwrap_or(Value::Void);
+    let part = |index: usize| parts.get(index).cloned().unwrap_or(Value::Void);
     // Descriptions of value types have two flags before the scope.
     let scope = if kind == Kind::Value { 4 } else { 2 };
     let (name, id) = (as_text(part(0)), as_text(part(1)));

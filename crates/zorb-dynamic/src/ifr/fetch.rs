@@ -34,7 +34,8 @@ pub enum FetchError {
 }
 
 /// Returns the interface of an object from its server's Interface Repository (`get_interface`, then
-/// `describe_interface`). It includes the operations and attributes of its bases.
+/// `describe_ext_interface`, or `describe_interface` if that is not implemented). It includes the operations
+/// and attributes of its bases.
 ///
 /// # Errors
 /// [`FetchError`].
@@ -69,7 +70,7 @@ pub async fn look_up_interface(
 async fn describe(definition: &ObjectRef) -> Result<Arc<Interface>, FetchError> {
     let operations =
         [("InterfaceAttrExtension", "describe_ext_interface"), ("InterfaceDef", "describe_interface")];
-    let (answer, extended) = extended_or_plain(definition, operations).await?;
+    let (answer, extended) = call_extended_or_plain(definition, operations).await?;
     let described = answer.result.to_dynamic()?;
     let text = |path: &str| -> Result<Box<str>, FetchError> { Ok(as_text(described.at(path)?.1)) };
     let (id, name) = (text("id")?, text("name")?);
@@ -87,7 +88,7 @@ async fn describe(definition: &ObjectRef) -> Result<Arc<Interface>, FetchError> 
 
 /// Calls the operation `extended` of a definition. If it is not implemented, calls `plain` instead. Each is
 /// given by interface and name. Returns the reply, and whether it is the reply of `extended`.
-pub(super) async fn extended_or_plain(
+pub(super) async fn call_extended_or_plain(
     definition: &ObjectRef,
     [extended, plain]: [(&str, &str); 2],
 ) -> Result<(DynamicReply, bool), FetchError> {

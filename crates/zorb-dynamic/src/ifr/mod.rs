@@ -157,7 +157,7 @@ impl InterfaceRepository {
         let servant = |kind: Kind| -> Result<Servant, SystemException> {
             Ok(Servant::dynamic(
                 repository_interface(kind.served_interface())?,
-                Objects { store: Arc::clone(&store) },
+                RepositoryServant { store: Arc::clone(&store) },
             ))
         };
         let own = servant(Kind::Repository)?;
@@ -170,7 +170,7 @@ impl InterfaceRepository {
             // The POAs are destroyed even if the future is dropped.
             let _ = parent_poa.destroy(false);
         })?;
-        orb.set_interface_source(Arc::new(Objects { store }));
+        orb.set_interface_source(Arc::new(RepositoryServant { store }));
         Ok(served)
     }
 }
@@ -182,27 +182,27 @@ impl fmt::Debug for InterfaceRepository {
 }
 
 /// The servant of all objects of a repository.
-struct Objects {
+struct RepositoryServant {
     store: Arc<Store>,
 }
 
-impl InterfaceSource for Objects {
+impl InterfaceSource for RepositoryServant {
     fn interface(&self, orb: &Orb, repository_id: &str) -> Option<Ior> {
-        let (at, def) = self.store.find_id(repository_id)?;
-        Object::Def(at, def).reference(&self.store, &orb.root_poa()).ok()
+        let (index, def) = self.store.find_id(repository_id)?;
+        Object::Def(index, def).reference(&self.store, &orb.root_poa()).ok()
     }
 
     fn metadata(&self, orb: &Orb, repository_id: &str) -> Option<Any> {
-        let (at, def) = self.store.find_id(repository_id)?;
+        let (index, def) = self.store.find_id(repository_id)?;
         let root_poa = orb.root_poa();
-        ObjectCall { store: &self.store, root_poa: &root_poa, object: Object::Def(at, def) }
+        ObjectCall { store: &self.store, root_poa: &root_poa, object: Object::Def(index, def) }
             .metadata()
             .ok()
             .flatten()
     }
 }
 
-impl DynServant for Objects {
+impl DynServant for RepositoryServant {
     async fn invoke(&self, mut request: ServerRequest) -> Result<ServerRequest, DynamicException> {
         let current = orb_runtime::request();
         let root_poa = current.orb().root_poa();

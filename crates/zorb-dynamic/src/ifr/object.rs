@@ -55,7 +55,7 @@ impl<'s> Object<'s> {
     pub(super) fn of_id(store: &'s Store, id: &[u8]) -> Option<Object<'s>> {
         let id = std::str::from_utf8(id).ok()?;
         match id.strip_prefix("d:") {
-            Some(id) => store.find_id(id).map(|(at, def)| Object::Def(at, def)),
+            Some(id) => store.find_id(id).map(|(index, def)| Object::Def(index, def)),
             None if id == "r:" => Some(Object::Repository),
             None => Object::of_anonymous_id(store, id, 0),
         }
@@ -91,11 +91,11 @@ impl<'s> Object<'s> {
             "a" => element().map(|(length, element)| TypeCode::array(&element, length))?,
             _ => return None,
         };
-        Object::of_type(code)
+        Object::of_anonymous_type(code)
     }
 
     /// Returns the object of a type without a name that is not primitive.
-    pub(super) fn of_type(code: TypeCode) -> Option<Object<'s>> {
+    pub(super) fn of_anonymous_type(code: TypeCode) -> Option<Object<'s>> {
         let kind = match code.kind() {
             TcKind::String => Kind::String,
             TcKind::WString => Kind::WString,
@@ -145,8 +145,8 @@ impl<'s> Object<'s> {
     /// Returns the object of a type, or `None` for a named type that the repository does not have.
     pub(super) fn of_code(store: &'s Store, code: &TypeCode) -> Option<Object<'s>> {
         let named = code.id().ok().filter(|id| !id.is_empty()).and_then(|id| store.find_id(id));
-        if let Some((at, def)) = named {
-            return Some(Object::Def(at, def));
+        if let Some((index, def)) = named {
+            return Some(Object::Def(index, def));
         }
         let primitive = PRIMITIVE_KINDS.iter().position(|kind| *kind == code.kind());
         let is_primitive = match code.kind() {
@@ -157,7 +157,7 @@ impl<'s> Object<'s> {
         };
         match primitive {
             Some(number) if is_primitive => u32::try_from(number).ok().map(Object::Primitive),
-            _ => Object::of_type(code.clone()),
+            _ => Object::of_anonymous_type(code.clone()),
         }
     }
 

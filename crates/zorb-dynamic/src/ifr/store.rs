@@ -28,8 +28,7 @@ pub(super) struct Def {
 /// The properties that depend on the kind of a definition.
 #[derive(Debug)]
 pub(super) enum Details {
-    /// A module.
-    Nothing,
+    Module,
     Type(TypeCode),
     Interface(Arc<Interface>),
     Value(Arc<ValueInfo>),
@@ -67,7 +66,7 @@ impl Def {
                 };
                 create(interface.id(), interface.name()).unwrap_or(TypeCode::OBJECT)
             }
-            Details::Nothing => TypeCode::VOID,
+            Details::Module => TypeCode::VOID,
         }
     }
 
@@ -82,13 +81,13 @@ pub(super) fn version_of(id: &str) -> &str {
 }
 
 impl Store {
-    pub(super) fn get(&self, at: usize) -> Option<&Def> {
-        self.defs.get(at)
+    pub(super) fn get(&self, index: usize) -> Option<&Def> {
+        self.defs.get(index)
     }
 
     pub(super) fn find_id(&self, id: &str) -> Option<(usize, &Def)> {
-        let at = *self.by_id.get(id)?;
-        Some((at, self.defs.get(at)?))
+        let index = *self.by_id.get(id)?;
+        Some((index, self.defs.get(index)?))
     }
 
     /// Finds a definition by its name. A name such as `::M::T` is absolute. A name such as `T` or `M::T` is
@@ -99,7 +98,7 @@ impl Store {
         }
         let mut next = scope;
         loop {
-            let scope = next.and_then(|at| self.defs.get(at));
+            let scope = next.and_then(|index| self.defs.get(index));
             let scope_name = scope.map_or("", |def| &*def.absolute_name);
             let found = self.find_absolute(&format!("{scope_name}::{name}"));
             match (found, scope) {
@@ -127,8 +126,8 @@ impl Store {
         let mut all = own.to_vec();
         if inherited {
             for base in self.bases(scope) {
-                let inherited = |at: &&usize| {
-                    let kind = self.defs.get(**at).map(|def| def.kind);
+                let inherited = |index: &&usize| {
+                    let kind = self.defs.get(**index).map(|def| def.kind);
                     matches!(kind, Some(Kind::Operation | Kind::Attribute | Kind::ValueMember))
                 };
                 all.extend(self.defs.get(base).map_or(&[][..], |def| &def.contents).iter().filter(inherited));
@@ -138,8 +137,8 @@ impl Store {
     }
 
     /// Returns all bases of an interface or value type, and the interfaces that it supports, each once.
-    pub(super) fn bases(&self, at: usize) -> Vec<usize> {
-        let (mut seen, mut all, mut pending) = (HashSet::from([at]), Vec::new(), self.direct_bases(at));
+    pub(super) fn bases(&self, index: usize) -> Vec<usize> {
+        let (mut seen, mut all, mut pending) = (HashSet::from([index]), Vec::new(), self.direct_bases(index));
         pending.reverse();
         while let Some(base) = pending.pop() {
             if seen.insert(base) {
@@ -150,9 +149,9 @@ impl Store {
         all
     }
 
-    fn direct_bases(&self, at: usize) -> Vec<usize> {
+    fn direct_bases(&self, index: usize) -> Vec<usize> {
         let find = |id: &str| self.by_id.get(id).copied();
-        match self.defs.get(at).map(|def| &def.details) {
+        match self.defs.get(index).map(|def| &def.details) {
             Some(Details::Interface(interface)) => {
                 interface.bases().iter().filter_map(|base| find(base.id())).collect()
             }
@@ -172,22 +171,24 @@ impl Store {
         }
     }
 
-    fn add_definition(&mut self, of: Definition<'_>, parent: Option<usize>) {
-        let known = self.by_id.get(of.id()).copied();
-        let at = match known {
+    fn add_definition(&mut self, definition: Definition<'_>, parent: Option<usize>) {
+        let known = self.by_id.get(definition.id()).copied();
+        let index = match known {
             // A module may have several parts. Other definitions with the same id are assumed to be equal.
-            Some(at) if of.kind() == DefinitionKind::Module => at,
+            Some(index) if definition.kind() == DefinitionKind::Module => index,
             Some(_) => return,
-            None => match kind_and_details(of, parent.and_then(|parent| self.defs.get(parent))) {
-                Some((kind, details)) => self.push(kind, (of.id(), of.name()), parent, details),
+            None => match kind_and_details(definition, parent.and_then(|parent| self.defs.get(parent))) {
+                Some((kind, details)) => {
+                    self.push(kind, (definition.id(), definition.name()), parent, details)
+                }
                 None => return,
             },
         };
-        if let Some(code) = of.type_code().filter(|_| of.kind() == DefinitionKind::Value) {
-            self.add_state_members(at, code);
+        if let Some(code) = definition.type_code().filter(|_| definition.kind() == DefinitionKind::Value) {
+            self.add_state_members(index, code);
         }
-        for content in of.contents() {
-            self.add_definition(content, Some(at));
+        for content in definition.contents() {
+            self.add_definition(content, Some(index));
         }
     }
 
@@ -199,18 +200,18 @@ impl Store {
         interface.bases().iter().for_each(|base| self.add_interface(base));
         let parent = self.scope_of(interface.id());
         let details = Details::Interface(Arc::clone(interface));
-        let at = self.push(interface_kind(interface), (interface.id(), interface.name()), parent, details);
+        let index = self.push(interface_kind(interface), (interface.id(), interface.name()), parent, details);
         for operation in interface.operations() {
             let types = operation.params.iter().map(|param| &param.code).chain(&operation.raises);
             types.chain([&operation.result]).for_each(|code| self.add_type(code, 0));
             let details = Details::Operation(Arc::clone(operation));
-            self.push(Kind::Operation, (&operation.id, &operation.name), Some(at), details);
+            self.push(Kind::Operation, (&operation.id, &operation.name), Some(index), details);
         }
         for attribute in interface.attributes() {
             let types = attribute.get_raises.iter().chain(&attribute.set_raises).chain([&attribute.code]);
             types.for_each(|code| self.add_type(code, 0));
             let details = Details::Attribute(Box::new(attribute.clone()));
-            self.push(Kind::Attribute, (&attribute.id, &attribute.name), Some(at), details);
+            self.push(Kind::Attribute, (&attribute.id, &attribute.name), Some(index), details);
         }
     }
 
@@ -239,9 +240,9 @@ impl Store {
                 Kind::Value => Details::Value(Arc::new(ValueInfo::of_code(code))),
                 _ => Details::Type(code.clone()),
             };
-            let at = self.push(kind, (id, name), parent, details);
+            let index = self.push(kind, (id, name), parent, details);
             if kind == Kind::Value {
-                self.add_state_members(at, code);
+                self.add_state_members(index, code);
             }
         }
         if let Ok(content) = code.content_type() {
@@ -261,8 +262,8 @@ impl Store {
     }
 
     /// Adds the state members of a value type.
-    fn add_state_members(&mut self, at: usize, code: &TypeCode) {
-        let Some(id) = self.defs.get(at).map(|def| def.id.clone()) else { return };
+    fn add_state_members(&mut self, owner: usize, code: &TypeCode) {
+        let Some(id) = self.defs.get(owner).map(|def| def.id.clone()) else { return };
         for index in 0..code.member_count().unwrap_or(0) {
             let (Ok(member), Ok(name)) = (code.member_type(index), code.member_name(index)) else { continue };
             let member_id = match id.rsplit_once(':').filter(|_| id.starts_with("IDL:")) {
@@ -272,7 +273,7 @@ impl Store {
             let access = code.member_visibility(index).unwrap_or_default();
             if !self.by_id.contains_key(member_id.as_str()) {
                 let details = Details::ValueMember(member, access);
-                self.push(Kind::ValueMember, (&member_id, name), Some(at), details);
+                self.push(Kind::ValueMember, (&member_id, name), Some(owner), details);
             }
         }
     }
@@ -293,11 +294,11 @@ impl Store {
                 continue;
             }
             let id = format!("IDL:{so_far}:1.0");
-            let at = match self.by_id.get(id.as_str()) {
-                Some(at) => *at,
-                None => self.push(Kind::Module, (&id, name), parent, Details::Nothing),
+            let index = match self.by_id.get(id.as_str()) {
+                Some(index) => *index,
+                None => self.push(Kind::Module, (&id, name), parent, Details::Module),
             };
-            parent = Some(at);
+            parent = Some(index);
         }
         parent
     }
@@ -309,19 +310,19 @@ impl Store {
         parent: Option<usize>,
         details: Details,
     ) -> usize {
-        let at = self.defs.len();
+        let index = self.defs.len();
         let scope_name =
             parent.and_then(|parent| self.defs.get(parent)).map_or("", |def| &*def.absolute_name);
         let absolute_name: Box<str> = format!("{scope_name}::{name}").into();
         match parent.and_then(|parent| self.defs.get_mut(parent)) {
-            Some(parent) => parent.contents.push(at),
-            None => self.roots.push(at),
+            Some(parent) => parent.contents.push(index),
+            None => self.roots.push(index),
         }
-        self.by_id.entry(id.into()).or_insert(at);
-        self.by_name.entry(absolute_name.clone()).or_insert(at);
+        self.by_id.entry(id.into()).or_insert(index);
+        self.by_name.entry(absolute_name.clone()).or_insert(index);
         let (id, name) = (id.into(), name.into());
         self.defs.push(Def { kind, id, name, absolute_name, parent, contents: Vec::new(), details });
-        at
+        index
     }
 }
 
@@ -334,11 +335,11 @@ fn interface_kind(interface: &Interface) -> Kind {
 }
 
 /// Returns the kind and details of an IDL definition.
-fn kind_and_details(of: Definition<'_>, parent: Option<&Def>) -> Option<(Kind, Details)> {
-    let kind = match of.kind() {
-        DefinitionKind::Module => return Some((Kind::Module, Details::Nothing)),
+fn kind_and_details(definition: Definition<'_>, parent: Option<&Def>) -> Option<(Kind, Details)> {
+    let kind = match definition.kind() {
+        DefinitionKind::Module => return Some((Kind::Module, Details::Module)),
         DefinitionKind::Interface => {
-            let interface = of.interface()?;
+            let interface = definition.interface()?;
             return Some((interface_kind(interface), Details::Interface(Arc::clone(interface))));
         }
         DefinitionKind::Operation | DefinitionKind::Attribute => {
@@ -347,25 +348,25 @@ fn kind_and_details(of: Definition<'_>, parent: Option<&Def>) -> Option<(Kind, D
                 Details::Value(value) => (&*value.operations, &*value.attributes),
                 _ => return None,
             };
-            if of.kind() == DefinitionKind::Operation {
-                let found = operations.iter().find(|operation| *operation.name == *of.name())?;
+            if definition.kind() == DefinitionKind::Operation {
+                let found = operations.iter().find(|operation| *operation.name == *definition.name())?;
                 return Some((Kind::Operation, Details::Operation(Arc::clone(found))));
             }
-            let found = attributes.iter().find(|attribute| *attribute.name == *of.name())?;
+            let found = attributes.iter().find(|attribute| *attribute.name == *definition.name())?;
             return Some((Kind::Attribute, Details::Attribute(Box::new(found.clone()))));
         }
         DefinitionKind::Const => {
-            return Some((Kind::Constant, Details::Constant(Box::new(of.constant()?.clone()))));
+            return Some((Kind::Constant, Details::Constant(Box::new(definition.constant()?.clone()))));
         }
         DefinitionKind::Struct => Kind::Struct,
         DefinitionKind::Exception => Kind::Exception,
         DefinitionKind::Union => Kind::Union,
         DefinitionKind::Enum => Kind::Enum,
-        DefinitionKind::Value => return Some((Kind::Value, Details::Value(Arc::clone(of.value()?)))),
+        DefinitionKind::Value => return Some((Kind::Value, Details::Value(Arc::clone(definition.value()?)))),
         DefinitionKind::ValueBox => Kind::ValueBox,
         DefinitionKind::Native => Kind::Native,
         // Typedefs, bitsets and bitmasks. Type codes represent all of these as aliases.
         _ => Kind::Alias,
     };
-    Some((kind, Details::Type(of.type_code()?.clone())))
+    Some((kind, Details::Type(definition.type_code()?.clone())))
 }

@@ -17,14 +17,14 @@ impl ObjectCall<'_> {
     pub(super) fn execute_for_value(
         &self,
         name: &str,
-        at: usize,
+        index: usize,
         def: &Def,
         value: &ValueInfo,
         request: &ServerRequest,
     ) -> ValueResult {
         let is = |modifier| Ok((value.modifier() == modifier).into());
         let all = |ids: &[Box<str>]| {
-            self.references_to(ids.iter().filter_map(|id| self.store.find_id(id)).map(|(at, _)| at))
+            self.references_to(ids.iter().filter_map(|id| self.store.find_id(id)).map(|(index, _)| index))
         };
         match name {
             "_get_is_abstract" => is(ValueModifier::Abstract),
@@ -39,20 +39,20 @@ impl ObjectCall<'_> {
             "_get_ext_initializers" => self.initializers(value, true),
             "is_a" => {
                 let id: String = request.get("id")?;
-                let base = |at: usize| self.store.get(at).is_some_and(|def| *def.id == *id);
+                let base = |index: usize| self.store.get(index).is_some_and(|def| *def.id == *id);
                 let is = *def.id == *id || id == VALUE_BASE_ID || has_base(value.concrete_base(), &id);
-                Ok((is || self.store.bases(at).into_iter().any(base)).into())
+                Ok((is || self.store.bases(index).into_iter().any(base)).into())
             }
-            "describe_value" => self.full_value(at, def, value, false),
-            "describe_ext_value" => self.full_value(at, def, value, true),
+            "describe_value" => self.full_value(index, def, value, false),
+            "describe_ext_value" => self.full_value(index, def, value, true),
             _ => Err(read_only()),
         }
     }
 
-    fn full_value(&self, at: usize, def: &Def, value: &ValueInfo, extended: bool) -> ValueResult {
-        let (operations, attributes) = self.operations_and_attributes(at, extended)?;
-        let members = self.store.contents(Some(at), false);
-        let members = members.into_iter().filter_map(|at| self.store.get(at));
+    fn full_value(&self, index: usize, def: &Def, value: &ValueInfo, extended: bool) -> ValueResult {
+        let (operations, attributes) = self.operations_and_attributes(index, extended)?;
+        let members = self.store.contents(Some(index), false);
+        let members = members.into_iter().filter_map(|index| self.store.get(index));
         let members = members.filter(|member| member.kind == Kind::ValueMember);
         let members = members.map(|member| self.value_member(member)).collect::<Result<_, _>>()?;
         let [name, id, is_abstract, is_custom, scope, version, supports, bases, truncatable, base] =
@@ -98,8 +98,8 @@ impl ObjectCall<'_> {
 
     fn initializers(&self, value: &ValueInfo, extended: bool) -> ValueResult {
         let one = |initializer: &InitializerInfo| -> ValueResult {
-            let param = |(name, of): &(Box<str>, TypeCode)| {
-                Ok(structure([text_value(name), code_value(of.clone()), self.reference_to_type(of)?]))
+            let param = |(name, code): &(Box<str>, TypeCode)| {
+                Ok(structure([text_value(name), code_value(code.clone()), self.reference_to_type(code)?]))
             };
             let params = initializer.params.iter().map(param);
             let params = sequence(params.collect::<Result<_, SystemException>>()?);
@@ -115,20 +115,20 @@ impl ObjectCall<'_> {
     pub(super) fn value_member(&self, def: &Def) -> ValueResult {
         let access = if let Details::ValueMember(_, access) = &def.details { *access as i16 } else { 0 };
         let [name, id, scope, version] = self.common_members(&def.id, &def.name, def.parent);
-        let of = def.type_code();
-        let definition = self.reference_to_type(&of)?;
-        Ok(structure([name, id, scope, version, code_value(of), definition, access.into()]))
+        let code = def.type_code();
+        let definition = self.reference_to_type(&code)?;
+        Ok(structure([name, id, scope, version, code_value(code), definition, access.into()]))
     }
 }
 
 /// Returns whether `base`, or one of its own concrete bases, has this id.
 fn has_base(mut base: Option<TypeCode>, id: &str) -> bool {
-    while let Some(at) = base {
-        let at = at.unaliased();
-        if at.id() == Ok(id) {
+    while let Some(current) = base {
+        let current = current.unaliased();
+        if current.id() == Ok(id) {
             return true;
         }
-        base = at.concrete_base_type().ok().flatten();
+        base = current.concrete_base_type().ok().flatten();
     }
     false
 }

@@ -33,7 +33,7 @@ pub(super) fn commit(
     always_writes: bool,
 ) -> Result<(BatchResults, Version), (FailedStage, String)> {
     let prepared = prepare(db, version, changes, always_writes);
-    let Prepared { txn, results, batch } =
+    let PreparedBatch { txn, results, batch } =
         prepared.map_err(|Failure(reason)| (FailedStage::Prepare, reason))?;
     let Some(batch) = batch else {
         return match txn.abort() {
@@ -57,7 +57,7 @@ fn journal_error(error: &io::Error) -> String {
 }
 
 /// A transaction that is not committed yet.
-struct Prepared {
+struct PreparedBatch {
     txn: WriteTransaction,
     results: BatchResults,
     /// The batch to write to the journal, or `None` if nothing is to be written.
@@ -70,7 +70,7 @@ fn prepare(
     version: Version,
     changes: Vec<Change>,
     always_writes: bool,
-) -> Result<Prepared, Failure> {
+) -> Result<PreparedBatch, Failure> {
     let txn = db.begin_write()?;
     let (results, batch) = {
         let mut meta = txn.open_table(META)?;
@@ -93,7 +93,7 @@ fn prepare(
         }
         (BatchResults { results, effects: builder.effects }, batch)
     };
-    Ok(Prepared { txn, results, batch })
+    Ok(PreparedBatch { txn, results, batch })
 }
 
 /// Makes changes in the database that are only in the journal. `counts` and `version` are the final ones.

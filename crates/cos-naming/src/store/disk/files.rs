@@ -111,7 +111,7 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 }
 
 pub(super) fn open_database(file: Arc<dyn StorageBackend>) -> Result<Database, DatabaseError> {
-    database_builder(CACHE_BYTES).create_with_backend(BoundsChecked::new(file)?)
+    database_builder(CACHE_BYTES).create_with_backend(BoundsCheckedFile::new(file)?)
 }
 
 /// Opens the database in a file that may be damaged, without changing the file. Reads fail after the first
@@ -143,19 +143,19 @@ fn check_range(offset: u64, len: usize, file_len: u64) -> io::Result<()> {
 
 /// A file that rejects reads beyond its end, because damage could make the database allocate terabytes.
 #[derive(Debug)]
-struct BoundsChecked {
+struct BoundsCheckedFile {
     file: Arc<dyn StorageBackend>,
     len: AtomicU64,
 }
 
-impl BoundsChecked {
+impl BoundsCheckedFile {
     fn new(file: Arc<dyn StorageBackend>) -> io::Result<Self> {
         let len = AtomicU64::new(file.len()?);
         Ok(Self { file, len })
     }
 }
 
-impl StorageBackend for BoundsChecked {
+impl StorageBackend for BoundsCheckedFile {
     fn len(&self) -> io::Result<u64> {
         Ok(self.len.load(Ordering::Relaxed))
     }

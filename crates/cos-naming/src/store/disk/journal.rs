@@ -330,9 +330,9 @@ pub(super) struct Scan {
     /// The offset of the end of the initial part.
     pub(super) initial_end: u64,
     /// The offset of the end of the batch after which the store has the version that is searched for.
-    pub(super) found_end: Option<u64>,
-    /// The number of complete batches after `found_end`.
-    pub(super) batches_after_found: u64,
+    pub(super) searched_version_end: Option<u64>,
+    /// The number of complete batches after `searched_version_end`.
+    pub(super) batches_after_searched_version: u64,
     /// True if the file is not empty and ends with a complete batch.
     pub(super) is_complete: bool,
 }
@@ -348,9 +348,9 @@ impl Scan {
                     scan.initial_end = end;
                 }
                 (scan.version, scan.complete_end) = (head.version, end);
-                scan.batches_after_found += 1;
+                scan.batches_after_searched_version += 1;
                 if head.version == searched {
-                    (scan.found_end, scan.batches_after_found) = (Some(end), 0);
+                    (scan.searched_version_end, scan.batches_after_searched_version) = (Some(end), 0);
                 }
             }
             true
@@ -421,7 +421,7 @@ impl Contents {
 
 /// Returns the effects of the batch that starts at the offset `start`, with the counts and the version after
 /// it. Returns `None` if the batch is incomplete or damaged.
-pub(super) fn last_batch(
+pub(super) fn read_batch_at(
     file: &mut dyn JournalFile,
     start: u64,
 ) -> io::Result<Option<(Vec<Effect>, Counts, Version)>> {

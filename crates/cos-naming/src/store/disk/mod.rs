@@ -44,9 +44,9 @@ pub use self::repair::{RepairError, RepairSummary};
 /// The journal `FILE.journal` is a second copy of all data. If the file is damaged, [`repair`](Self::repair)
 /// restores the names from the journal. The journal is usually at most twice as long as the store's contents.
 ///
-/// If the disk rejects writes, for example because it is full, changes fail with [`StoreError::NotWritten`],
-/// and lookups still work. The store repeats its attempts until the disk accepts writes again. Until then,
-/// [`problem`](Store::problem) describes the failure.
+/// If the disk rejects writes, for example because it is full, changes fail with [`StoreError::NotWritten`]
+/// ([`StoreError::Broken`] if their outcome is not known), and lookups still work. The store repeats its
+/// attempts until the disk accepts writes. Until then, [`problem`](Store::problem) describes the failure.
 ///
 /// Dropping the store waits for changes in progress.
 pub struct DiskStore {
@@ -128,7 +128,7 @@ impl DiskStore {
     }
 
     fn open_files(files: Arc<dyn Files>) -> Result<Self, OpenError> {
-        let (Opened { db, index, version }, journal) = open(&*files)?;
+        let (OpenDatabase { db, index, version }, journal) = open(&*files)?;
         let path = files.path().to_owned();
         let shared = Arc::new(Shared {
             database: DatabaseSlot(RwLock::new(Some(db))),
@@ -154,14 +154,14 @@ impl DiskStore {
 }
 
 /// An open database, with its contents and version.
-struct Opened {
+struct OpenDatabase {
     db: Database,
     index: Index,
     version: Version,
 }
 
 /// Opens or creates the database, and makes the journal match it. The journal is `None` if that fails.
-fn open(files: &dyn Files) -> Result<(Opened, Option<Journal>), OpenError> {
+fn open(files: &dyn Files) -> Result<(OpenDatabase, Option<Journal>), OpenError> {
     let path = files.path();
     // An empty file is the result of a crash before anything was written.
     if !path.metadata().is_ok_and(|file| file.len() > 0) {
@@ -218,7 +218,7 @@ fn open_error(path: &Path, error: DatabaseError) -> OpenError {
 }
 
 /// Opens the database in an existing file. First checks it without writing, to keep a damaged file unchanged.
-fn open_existing(files: &dyn Files) -> Result<Opened, OpenError> {
+fn open_existing(files: &dyn Files) -> Result<OpenDatabase, OpenError> {
     let path = files.path();
     let failed = |error| open_error(path, error);
     let damaged = |reason: String| OpenError::Damaged { path: path.to_owned(), reason };
@@ -236,7 +236,7 @@ fn open_existing(files: &dyn Files) -> Result<Opened, OpenError> {
     });
     let (index, version) = checked.map_err(damaged)??;
     let db = catch_panic(|| open_database(file)).map_err(damaged)?.map_err(failed)?;
-    Ok(Opened { db, index, version })
+    Ok(OpenDatabase { db, index, version })
 }
 
 /// Returns the journal, if it matches the database. If not, it must be written again.
@@ -244,16 +244,17 @@ fn open_existing(files: &dyn Files) -> Result<Opened, OpenError> {
 /// If the last batch is only in the journal, it is applied to the database. This happens if the process is
 /// killed between the two writes, or if the database discards an incomplete commit. More such batches are an
 /// error, because they mean that the database was replaced with an older one.
-fn reconcile_journal(files: &dyn Files, opened: &mut Opened) -> Result<Option<Journal>, OpenError> {
+fn reconcile_journal(files: &dyn Files, opened: &mut OpenDatabase) -> Result<Option<Journal>, OpenError> {
     let path = files.path();
     let io = |source| OpenError::Io { path: path.to_owned(), source };
     let damaged = |reason: String| OpenError::Damaged { path: path.to_owned(), reason };
     let Some(mut file) = files.journal().map_err(io)? else { return Ok(None) };
     let scan = Scan::read(&mut *file, opened.version).map_err(io)?;
-    match (scan.found_end, scan.batches_after_found) {
+    match (scan.searched_version_end, scan.batches_after_searched_version) {
         (Some(_), 0) => Ok(Journal::resume(file, &scan).ok()),
         (Some(start), 1) => {
-            let Some((effects, counts, version)) = journal::last_batch(&mut *file, start).map_err(io)? else {
+            let Some((effects, counts, version)) = journal::read_batch_at(&mut *file, start).map_err(io)?
+            else {
                 return Ok(None);
             };
             let replayed = catch_panic(|| changes::replay(&opened.db, &effects, &counts, version));

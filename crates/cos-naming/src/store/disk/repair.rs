@@ -95,11 +95,11 @@ pub(super) fn repair(path: &Path) -> Result<RepairSummary, RepairError> {
         None => Contents::default(),
     };
     let file = file.map(|file| Arc::new(file) as Arc<dyn StorageBackend>);
-    let read = match &file {
+    let file_contents = match &file {
         Some(file) => read_in_thread(file).map_err(io_error(path))?,
         None => Err("the file does not exist".to_owned()),
     };
-    let (data, from_journal) = choose_source(path, read, journal)?;
+    let (data, from_journal) = choose_source(path, file_contents, journal)?;
     let new_file = with_suffix(path, ".repaired");
     match fs::remove_file(&new_file) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io_error(&new_file)(error)),
@@ -134,15 +134,15 @@ fn link_or_copy(path: &Path, second: &Path) -> io::Result<()> {
     fs::hard_link(path, second).or_else(|_| fs::copy(path, second).map(drop))
 }
 
-/// Selects the data of the file (`read`), the journal, or both. Also returns whether only the journal is
+/// Selects the data of the file, the journal, or both. Also returns whether only the journal is
 /// used.
 fn choose_source(
     path: &Path,
-    read: Result<Contents, String>,
+    file_contents: Result<Contents, String>,
     journal: Contents,
 ) -> Result<(Contents, bool), RepairError> {
     let has_journal = journal.is_complete || !journal.contexts.is_empty();
-    let (mut data, from_journal) = match read {
+    let (mut data, from_journal) = match file_contents {
         Err(reason) if !has_journal => return Err(RepairError::Unreadable { path: path.to_owned(), reason }),
         Err(_) => (journal, true),
         Ok(file) if file.is_complete && file.version.number >= journal.version.number => (file, false),
@@ -176,7 +176,8 @@ fn read_in_thread(file: &Arc<dyn StorageBackend>) -> io::Result<Result<Contents,
     Ok(thread.join().unwrap_or_else(|_| Err("the database panicked because of damaged pages".to_owned())))
 }
 
-/// Reads the tables of a file without changing it. Reads each table from both ends up to the damaged entries.
+/// Reads the tables of a file without changing it. Reads each table from both ends
+/// up to the first page that cannot be read, and skips entries with a wrong checksum.
 fn read(file: &Arc<dyn StorageBackend>) -> Result<Contents, String> {
     let mut data = Contents::default();
     let pages = file.len().map_err(|error| error.to_string())? / 4096;

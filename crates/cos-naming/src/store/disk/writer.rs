@@ -12,7 +12,7 @@ use super::files::Files;
 use super::journal::{Effect, Journal};
 use super::outage::{Health, Outage};
 use super::tables::Version;
-use super::{Failure, Opened, Shared, catch_panic};
+use super::{Failure, OpenDatabase, Shared, catch_panic};
 
 /// The maximum number of changes in one transaction. It limits how long the first of these changes waits.
 const MAX_BATCH_CHANGES: usize = 10_000;
@@ -20,7 +20,8 @@ const MAX_BATCH_CHANGES: usize = 10_000;
 /// If the names and references of a transaction have at least this number of bytes, no change is added to it.
 const MAX_BATCH_BYTES: usize = 64 * 1024 * 1024;
 
-/// The writer waits for further changes for the duration of the last transaction, divided by this number.
+/// The writer waits for further changes for at most the duration of the last transaction, divided by this
+/// number.
 const GATHER_DIVISOR: u32 = 4;
 
 pub(super) struct Job {
@@ -139,7 +140,7 @@ impl Writer {
             Err(RecvTimeoutError::Timeout) => {
                 if self.outage.as_ref().is_some_and(Outage::is_due) {
                     // The result is logged and stored in `Health`.
-                    let _ = self.attempt(Vec::new());
+                    let _ = self.try_changes(Vec::new());
                 }
                 self.sync_if_due();
                 Ok(None)
@@ -165,12 +166,12 @@ impl Writer {
             Some(outage) if !outage.is_due() => {
                 Err(StoreError::NotWritten { reason: outage.last_error().into() })
             }
-            _ => self.attempt(changes),
+            _ => self.try_changes(changes),
         }
     }
 
     /// Makes changes, and starts or ends an outage. Without changes, tests whether the disk accepts writes.
-    fn attempt(&mut self, changes: Vec<Change>) -> Result<ChangeResults, StoreError> {
+    fn try_changes(&mut self, changes: Vec<Change>) -> Result<ChangeResults, StoreError> {
         let start = Instant::now();
         // A damaged page may make the database panic.
         let result = catch_panic(|| self.write_batch(changes));
@@ -259,7 +260,7 @@ impl Writer {
     fn reopen(&mut self) -> Result<(), Failure> {
         self.close();
         let opened = super::open_existing(&*self.files).map_err(|error| Failure(error.to_string()))?;
-        let Opened { db, index, version } = opened;
+        let OpenDatabase { db, index, version } = opened;
         let differences = self.shared.index.replace_contents(&index);
         if differences > 0 {
             // Changes were reported as failed because their outcome was not known, but they are on disk.

@@ -30,7 +30,7 @@ impl Shared {
             change,
             deadline: Instant::now() + self.timeout,
             change_id: self.unique_change_id(),
-            initial_revision: TextI64(*self.applied.borrow()),
+            initial_revision: TextI64(*self.applied_revision.borrow()),
             new_context: None,
             lease: None,
             may_be_made: false,

@@ -81,7 +81,7 @@ impl Shared {
             }
         }
         self.cache.replace(content);
-        self.applied.send_replace(revision.0);
+        self.applied_revision.send_replace(revision.0);
         Ok(())
     }
 
@@ -118,7 +118,7 @@ impl Shared {
 
     /// Waits until the cache has all changes up to a revision. Restarts the watch if it is slow.
     pub(super) async fn wait_for_revision(&self, revision: i64, deadline: Instant) -> Result<(), Failure> {
-        let mut applied = self.applied.subscribe();
+        let mut applied = self.applied_revision.subscribe();
         loop {
             let has_revision = applied.wait_for(|applied| *applied >= revision);
             match timeout(self.member_timeout, has_revision).await {
@@ -159,7 +159,7 @@ pub(super) async fn follow(shared: Arc<Shared>) {
 /// Applies the changes that the preferred member reports, until the watch fails, ends, or must be restarted.
 async fn watch(shared: &Shared) -> Result<(), Failure> {
     let (key, range_end) = (shared.keys.prefix.clone().into(), end_of_prefix(&shared.keys.prefix));
-    let start_revision = TextI64(*shared.applied.borrow() + 1);
+    let start_revision = TextI64(*shared.applied_revision.borrow() + 1);
     let create_request = WatchCreate { key, range_end, start_revision };
     let mut lines = shared.cluster.stream("/v3/watch", &WatchRequest { create_request }).await?;
     loop {
@@ -178,7 +178,7 @@ async fn watch(shared: &Shared) -> Result<(), Failure> {
                 Ok(WatchLine { result: Some(response), .. }) => {
                     if let Some(last) = response.events.iter().map(|event| event.kv.mod_revision.0).max() {
                         shared.cache.apply(&shared.keys, &response.events);
-                        shared.applied.send_replace(last);
+                        shared.applied_revision.send_replace(last);
                     }
                     continue;
                 }

@@ -30,8 +30,8 @@ const MAX_REQUESTS: usize = 64;
 
 pub(super) struct Cluster {
     members: Vec<Member>,
-    /// The index of the member to which requests are sent. It is counted modulo the number of members.
-    preferred: AtomicUsize,
+    /// The index of the member to which requests are sent.
+    preferred_index: AtomicUsize,
     request_slots: Semaphore,
     member_timeout: Duration,
     login: Option<(String, String)>,
@@ -109,7 +109,7 @@ impl Cluster {
         }
         Ok(Self {
             members,
-            preferred: AtomicUsize::new(0),
+            preferred_index: AtomicUsize::new(0),
             request_slots: Semaphore::new(MAX_REQUESTS),
             member_timeout: config.member_timeout,
             login: config.login.clone(),
@@ -119,7 +119,7 @@ impl Cluster {
 
     /// Returns the preferred member and its index.
     fn preferred_member(&self) -> (usize, &Member) {
-        let index = self.preferred.load(Ordering::Relaxed) % self.members.len();
+        let index = self.preferred_index.load(Ordering::Relaxed) % self.members.len();
         (index, &self.members[index])
     }
 
@@ -127,7 +127,7 @@ impl Cluster {
     /// the idle connections to the member at `index`.
     pub(super) fn prefer_next(&self, index: usize) {
         let next = (index + 1) % self.members.len();
-        let _ = self.preferred.compare_exchange(index, next, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self.preferred_index.compare_exchange(index, next, Ordering::Relaxed, Ordering::Relaxed);
         if let Some(member) = self.members.get(index) {
             member.idle_connections().clear();
         }

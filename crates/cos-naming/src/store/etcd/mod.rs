@@ -178,7 +178,7 @@ struct Shared {
     member_timeout: Duration,
     timeout: Duration,
     /// The revision of etcd up to which the cache has all changes.
-    applied: watch::Sender<i64>,
+    applied_revision: watch::Sender<i64>,
     /// The time since when etcd has not answered.
     unavailable_since: Mutex<Option<Instant>>,
     /// Notified when the watch is too slow and must be restarted at another member.
@@ -219,7 +219,7 @@ impl Shared {
             read_consistency: config.read_consistency,
             member_timeout: config.member_timeout,
             timeout: config.timeout,
-            applied: watch::Sender::new(0),
+            applied_revision: watch::Sender::new(0),
             unavailable_since: Mutex::default(),
             restart_watch: Notify::new(),
             last_finished_barrier: tokio::sync::Mutex::default(),

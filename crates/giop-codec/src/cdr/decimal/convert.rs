@@ -139,7 +139,7 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
         let scaled = significand * 5_u128.pow(SCALE);
         let power = power + SCALE.cast_signed();
         let quotient = match u32::try_from(power) {
-            Ok(bits) if scaled.leading_zeros() >= bits => Some((scaled << bits, magnitude::Rest::Nothing)),
+            Ok(bits) if scaled.leading_zeros() >= bits => Some((scaled << bits, magnitude::Remainder::Zero)),
             Ok(_) => None,
             Err(_) => Some(magnitude::without_last_bits(scaled, power.unsigned_abs())),
         };

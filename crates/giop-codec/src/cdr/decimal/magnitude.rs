@@ -9,28 +9,28 @@ const STEP_DIGITS: u32 = 6;
 
 /// The part that rounding cuts off a number, compared to half a unit of the last remaining digit.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rest {
-    Nothing,
+pub(super) enum Remainder {
+    Zero,
     BelowHalf,
     Half,
     AboveHalf,
 }
 
-impl Rest {
-    fn of_fraction(rest: u128, divisor: u128) -> Rest {
+impl Remainder {
+    fn of_fraction(rest: u128, divisor: u128) -> Remainder {
         match rest.cmp(&divisor.saturating_sub(rest)) {
-            _ if rest == 0 => Rest::Nothing,
-            Ordering::Less => Rest::BelowHalf,
-            Ordering::Equal => Rest::Half,
-            Ordering::Greater => Rest::AboveHalf,
+            _ if rest == 0 => Remainder::Zero,
+            Ordering::Less => Remainder::BelowHalf,
+            Ordering::Equal => Remainder::Half,
+            Ordering::Greater => Remainder::AboveHalf,
         }
     }
 
     /// Returns the class of this part if more digits follow it. `are_nonzero`: not all of them are zero.
-    fn with_more_digits(self, are_nonzero: bool) -> Rest {
+    fn with_more_digits(self, are_nonzero: bool) -> Remainder {
         match self {
-            Rest::Nothing if are_nonzero => Rest::BelowHalf,
-            Rest::Half if are_nonzero => Rest::AboveHalf,
+            Remainder::Zero if are_nonzero => Remainder::BelowHalf,
+            Remainder::Half if are_nonzero => Remainder::AboveHalf,
             rest => rest,
         }
     }
@@ -39,51 +39,51 @@ impl Rest {
 /// Rounds a number with the digits `whole` and the cut-off part `rest`. `None` if the result is too large.
 pub(super) fn rounded(
     negative: bool,
-    (whole, rest): (u128, Rest),
+    (whole, rest): (u128, Remainder),
     rounding: Rounding,
 ) -> Result<Option<u128>, FixedError> {
     let rounds_up = match rounding {
-        _ if rest == Rest::Nothing => false,
+        _ if rest == Remainder::Zero => false,
         Rounding::Exact => return Err(FixedError::Inexact),
         Rounding::Truncate => false,
-        Rounding::HalfAwayFromZero => rest != Rest::BelowHalf,
-        Rounding::HalfEven => rest == Rest::AboveHalf || rest == Rest::Half && whole % 2 == 1,
+        Rounding::HalfAwayFromZero => rest != Remainder::BelowHalf,
+        Rounding::HalfEven => rest == Remainder::AboveHalf || rest == Remainder::Half && whole % 2 == 1,
         Rounding::Floor => negative,
         Rounding::Ceiling => !negative,
     };
     Ok(whole.checked_add(u128::from(rounds_up)))
 }
 
-pub(super) fn without_last_digits(n: u128, digits: u32) -> (u128, Rest) {
+pub(super) fn without_last_digits(n: u128, digits: u32) -> (u128, Remainder) {
     divided(n, 10_u128.checked_pow(digits))
 }
 
 /// `n` must have less than 127 bits.
-pub(super) fn without_last_bits(n: u128, bits: u32) -> (u128, Rest) {
+pub(super) fn without_last_bits(n: u128, bits: u32) -> (u128, Remainder) {
     divided(n, 1_u128.checked_shl(bits))
 }
 
 /// Returns the quotient and the class of the remainder. A divisor of `None` stands for a power of 10 or 2
 /// that exceeds a `u128`. It is always more than twice `n`: the power of 10 is at least 10^39, and with a
 /// power of 2, `n` has less than 127 bits.
-fn divided(n: u128, divisor: Option<u128>) -> (u128, Rest) {
+fn divided(n: u128, divisor: Option<u128>) -> (u128, Remainder) {
     match divisor {
-        Some(divisor) => (n / divisor, Rest::of_fraction(n % divisor, divisor)),
-        None => (0, if n == 0 { Rest::Nothing } else { Rest::BelowHalf }),
+        Some(divisor) => (n / divisor, Remainder::of_fraction(n % divisor, divisor)),
+        None => (0, if n == 0 { Remainder::Zero } else { Remainder::BelowHalf }),
     }
 }
 
 /// Converts `n` from `from` to `to` digits after the point. `None` if the result is too large.
-pub(super) fn rescaled(n: u128, from: u32, to: u32) -> Option<(u128, Rest)> {
+pub(super) fn rescaled(n: u128, from: u32, to: u32) -> Option<(u128, Remainder)> {
     if to < from {
         return Some(without_last_digits(n, from - to));
     }
-    Some((n.checked_mul(10_u128.checked_pow(to - from)?)?, Rest::Nothing))
+    Some((n.checked_mul(10_u128.checked_pow(to - from)?)?, Remainder::Zero))
 }
 
 /// Returns the product of two numbers of up to 31 digits, converted from `from` digits after the point to
 /// `to` digits. `None` if the result is too large.
-pub(super) fn product(a: u128, b: u128, from: u32, to: u32) -> Option<(u128, Rest)> {
+pub(super) fn product(a: u128, b: u128, from: u32, to: u32) -> Option<(u128, Remainder)> {
     if let Some(product) = a.checked_mul(b) {
         return rescaled(product, from, to);
     }
@@ -112,7 +112,7 @@ fn wide_product(a: u128, b: u128) -> (u128, u128) {
 
 /// Returns the quotient of two numbers of up to 31 digits, with `to` digits after the point. `from` is the
 /// scale of `a` minus the scale of `b`. `None` if `b` is zero or the result is too large.
-pub(super) fn quotient(a: u128, b: u128, from: i64, to: i64) -> Option<(u128, Rest)> {
+pub(super) fn quotient(a: u128, b: u128, from: i64, to: i64) -> Option<(u128, Remainder)> {
     let (mut whole, mut remainder) = (a.checked_div(b)?, a.checked_rem(b)?);
     let Ok(mut missing_digits) = u32::try_from(to - from) else {
         let (whole, rest) = without_last_digits(whole, u32::try_from(from - to).ok()?);
@@ -125,5 +125,5 @@ pub(super) fn quotient(a: u128, b: u128, from: i64, to: i64) -> Option<(u128, Re
         remainder = remainder.checked_rem(b)?;
         missing_digits -= digits;
     }
-    Some((whole, Rest::of_fraction(remainder, b)))
+    Some((whole, Remainder::of_fraction(remainder, b)))
 }

@@ -103,7 +103,7 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
 /// Rounds a magnitude and adds the sign. `None` stands for a magnitude that is out of range.
 pub(super) fn round_and_sign<const D: u32, const S: u32>(
     negative: bool,
-    magnitude: Option<(u128, magnitude::Rest)>,
+    magnitude: Option<(u128, magnitude::Remainder)>,
     rounding: Rounding,
 ) -> Result<Fixed<D, S>, FixedError> {
     let magnitude = magnitude.ok_or(FixedError::OutOfRange)?;

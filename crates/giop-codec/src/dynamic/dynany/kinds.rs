@@ -2,7 +2,9 @@
 
 use std::ops::Deref;
 
-use super::super::build::{MAX_BYTES, default_value, discriminator_for, label_of, sized_default, unlabelled};
+use super::super::build::{
+    MAX_BYTES, default_value, discriminator_for, label_of, sized_default, unlabelled_discriminator,
+};
 use super::super::check::{CUSTOM_STATE_UNKNOWN, is_custom, value_members};
 use super::super::part::select;
 use super::super::{Decimal, DynError, DynErrorKind, Dynamic, Items, Value, ValueNode};
@@ -28,7 +30,7 @@ macro_rules! views {
 
         impl DynAny {
             $(
-                #[doc = concat!("Returns a view of the same value as ", $what, ".")]
+                #[doc = concat!("Returns a view of this value, which must be ", $what, ".")]
                 ///
                 /// # Errors
                 /// [`TypeMismatch`](DynErrorKind::TypeMismatch) if the type of the value is of another kind.
@@ -81,16 +83,16 @@ views! {
     DynValue as_value "a value of a value type" => TcKind::Value | TcKind::Event | TcKind::ValueBox,
 }
 
-fn members(of: &DynAny, names: &[Box<str>]) -> Result<Vec<(Box<str>, Dynamic)>, DynError> {
-    let all = components(of, names.len())?;
+fn members(parent: &DynAny, names: &[Box<str>]) -> Result<Vec<(Box<str>, Dynamic)>, DynError> {
+    let all = components(parent, names.len())?;
     Ok(names.iter().cloned().zip(all).collect())
 }
 
 /// Returns all components, each with a separate graph.
-fn components(of: &DynAny, count: usize) -> Result<Vec<Dynamic>, DynError> {
+fn components(parent: &DynAny, count: usize) -> Result<Vec<Dynamic>, DynError> {
     let mut nodes = 0;
     let component = |index| {
-        let component = of.component(index).dynamic()?;
+        let component = parent.component(index).dynamic()?;
         nodes += component.graph.nodes.len();
         if nodes > MAX_NODES { Err(too_many_nodes()) } else { Ok(component) }
     };
@@ -98,7 +100,11 @@ fn components(of: &DynAny, count: usize) -> Result<Vec<Dynamic>, DynError> {
 }
 
 /// Sets all components. Each given name must be the name of the component or empty.
-fn set_members(of: &DynAny, names: &[Box<str>], members: Vec<(Box<str>, Dynamic)>) -> Result<(), DynError> {
+fn set_members(
+    parent: &DynAny,
+    names: &[Box<str>],
+    members: Vec<(Box<str>, Dynamic)>,
+) -> Result<(), DynError> {
     if members.len() != names.len() {
         return Err(DynErrorKind::Bounds { index: members.len(), len: names.len() }.into());
     }
@@ -106,15 +112,15 @@ fn set_members(of: &DynAny, names: &[Box<str>], members: Vec<(Box<str>, Dynamic)
     if let Some((given, _)) = named.find(|(given, name)| !given.is_empty() && given != name) {
         return Err(DynErrorKind::NoSuchMember(given.clone()).into());
     }
-    let original = of.dynamic()?;
+    let original = parent.dynamic()?;
     for (at, (_, value)) in members.into_iter().enumerate() {
-        if let Err(error) = of.component(at).assign_dynamic(value) {
-            of.assign_dynamic(original)?;
+        if let Err(error) = parent.component(at).assign_dynamic(value) {
+            parent.assign_dynamic(original)?;
             return Err(error);
         }
     }
     if !names.is_empty() {
-        of.seek(0)?;
+        parent.seek(0)?;
     }
     Ok(())
 }
@@ -124,12 +130,12 @@ fn names_of(code: &TypeCode) -> Vec<Box<str>> {
     (0..code.member_count().unwrap_or(0)).filter_map(|at| code.member_name(at).ok()).map(Into::into).collect()
 }
 
-fn current_member(of: &DynAny, names: &[Box<str>]) -> Result<(Box<str>, TcKind), DynError> {
+fn current_member(parent: &DynAny, names: &[Box<str>]) -> Result<(Box<str>, TcKind), DynError> {
     let no_member =
         || DynError::from(DynErrorKind::InvalidValue("there is no current member: the position is -1"));
-    let at = of.position()?.ok_or_else(no_member)?;
+    let at = parent.position()?.ok_or_else(no_member)?;
     let name = names.get(at).cloned().ok_or_else(no_member)?;
-    Ok((name, of.component(at).type_code()?.kind()))
+    Ok((name, parent.component(at).type_code()?.kind()))
 }
 
 impl DynStruct {
@@ -207,7 +213,7 @@ impl DynUnion {
             Ok(union) => union.default.and_then(|at| discriminator_for(&code.nodes, union, at as usize)),
             Err(_) => None,
         };
-        self.select(label.ok_or_else(|| mismatch(&code, "selection of the default member"))?)
+        self.select(label.ok_or_else(|| mismatch(&code, "a union with a `default` label"))?)
     }
 
     /// Selects no member.
@@ -217,10 +223,10 @@ impl DynUnion {
     pub fn set_to_no_active_member(&self) -> Result<(), DynError> {
         let code = self.type_code()?.unaliased();
         let label = match code.union() {
-            Ok(union) if union.default.is_none() => unlabelled(&code.nodes, union),
+            Ok(union) if union.default.is_none() => unlabelled_discriminator(&code.nodes, union),
             _ => None,
         };
-        self.select(label.ok_or_else(|| mismatch(&code, "selection of no member"))?)
+        self.select(label.ok_or_else(|| mismatch(&code, "a union with unused discriminators"))?)
     }
 
     /// Returns whether no member is selected.

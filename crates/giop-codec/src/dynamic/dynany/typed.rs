@@ -78,7 +78,7 @@ macro_rules! sequence_accessors {
                 /// [`TypeMismatch`](super::DynErrorKind::TypeMismatch), or
                 /// [`InvalidValue`](super::DynErrorKind::InvalidValue) if the position is -1.
                 pub fn $get(&self) -> Result<$rust, DynError> {
-                    let target = self.list()?;
+                    let target = self.sequence_target()?;
                     let root = target.lock();
                     let (code, value) = target.part(&root)?;
                     let items = if let Value::Items(items) = &*value { Some(&**items) } else { None };
@@ -100,7 +100,7 @@ macro_rules! sequence_accessors {
                 /// [`InvalidValue`](super::DynErrorKind::InvalidValue) if the position is -1;
                 /// [`Bounds`](super::DynErrorKind::Bounds).
                 pub fn $insert(&self, items: impl Into<$rust>) -> Result<(), DynError> {
-                    let target = self.list()?;
+                    let target = self.sequence_target()?;
                     target.set(Value::Items(Box::new(Items::$items(items.into()))))?;
                     target.forget_positions();
                     Ok(())
@@ -154,8 +154,8 @@ impl DynAny {
     }
 
     /// Returns the part to which the methods for sequences apply: the value itself if it is a sequence or
-    /// array whose elements have no components, and otherwise as for the other methods.
-    fn list(&self) -> Result<DynAny, DynError> {
+    /// array whose elements have no components, and otherwise the [`target`](Self::target).
+    fn sequence_target(&self) -> Result<DynAny, DynError> {
         use crate::typecode::TcKind::{Array, Sequence};
         let code = self.type_code()?.unaliased();
         if !matches!(code.kind(), Sequence | Array)

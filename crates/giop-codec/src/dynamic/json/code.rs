@@ -140,10 +140,10 @@ impl Serialize for TypePart<'_> {
             Body::Opaque => {}
             Body::Content(content) => map.serialize_entry("type", &part(*content))?,
             Body::Enumerators(names) => map.serialize_entry("members", &**names)?,
-            Body::Members(members) => map.serialize_entry("members", &Members { of: self, members })?,
+            Body::Members(members) => map.serialize_entry("members", &Members { owner: self, members })?,
             Body::Union(union) => {
                 map.serialize_entry("discriminator", &part(union.discriminator))?;
-                map.serialize_entry("members", &Members { of: self, members: &union.members })?;
+                map.serialize_entry("members", &Members { owner: self, members: &union.members })?;
             }
             Body::Value(value) => {
                 if let Some((name, _)) = MODIFIERS.iter().find(|(_, modifier)| *modifier == value.modifier) {
@@ -152,7 +152,7 @@ impl Serialize for TypePart<'_> {
                 if let Some(base) = value.base {
                     map.serialize_entry("base", &part(base))?;
                 }
-                map.serialize_entry("members", &Members { of: self, members: &value.members })?;
+                map.serialize_entry("members", &Members { owner: self, members: &value.members })?;
             }
         }
         map.end()
@@ -160,27 +160,27 @@ impl Serialize for TypePart<'_> {
 }
 
 struct Members<'a> {
-    of: &'a TypePart<'a>,
+    owner: &'a TypePart<'a>,
     members: &'a [Member],
 }
 
 impl Serialize for Members<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let members = self.members.iter().enumerate();
-        to.collect_seq(members.map(|(index, member)| OneMember { of: self.of, member, index }))
+        to.collect_seq(members.map(|(index, member)| OneMember { owner: self.owner, member, index }))
     }
 }
 
 struct OneMember<'a> {
-    of: &'a TypePart<'a>,
+    owner: &'a TypePart<'a>,
     member: &'a Member,
     index: usize,
 }
 
 impl Serialize for OneMember<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let (writer, member) = (self.of.writer, self.member);
-        let Node::Named(NamedType { body, .. }) = writer.nodes.at(self.of.index) else {
+        let (writer, member) = (self.owner.writer, self.member);
+        let Node::Named(NamedType { body, .. }) = writer.nodes.at(self.owner.index) else {
             return to.serialize_unit();
         };
         let mut map = to.serialize_map(None)?;
@@ -188,13 +188,14 @@ impl Serialize for OneMember<'_> {
             if union.default.is_some_and(|default| default as usize == self.index) {
                 map.serialize_entry("default", &true)?;
             } else {
-                let label = discriminator_value(writer.nodes, union.discriminator, member.label);
+                let label =
+                    discriminator_value(writer.nodes, union.discriminator, member.label_or_visibility);
                 map.serialize_entry("label", &label_json(writer.nodes, union.discriminator, &label))?;
             }
         }
         map.serialize_entry("name", &*member.name)?;
-        map.serialize_entry("type", &TypePart { writer, index: member.ty, depth: self.of.depth + 1 })?;
-        if matches!(body, Body::Value(_)) && member.label == 0 {
+        map.serialize_entry("type", &TypePart { writer, index: member.ty, depth: self.owner.depth + 1 })?;
+        if matches!(body, Body::Value(_)) && member.label_or_visibility == 0 {
             map.serialize_entry("visibility", "private")?;
         }
         map.end()
@@ -388,7 +389,7 @@ impl Reader {
         let object = json.as_object().ok_or("a member must be an object with `name` and `type`")?;
         let name = text(object, "name")?.to_owned();
         let kind = self.part(object, "type").map_err(|error| format!("{name}: {error}"))?;
-        Ok(Member { name: name.into(), ty: kind, label })
+        Ok(Member { name: name.into(), ty: kind, label_or_visibility: label })
     }
 
     fn union(&mut self, object: &Map<String, Json>) -> Result<Union, String> {

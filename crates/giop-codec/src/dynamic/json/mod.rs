@@ -4,7 +4,7 @@ mod code;
 mod read;
 mod write;
 
-pub use read::OfType;
+pub use read::DynamicSeed;
 
 use super::{DynError, DynErrorKind, Dynamic};
 use crate::any::Any;
@@ -69,35 +69,36 @@ impl Dynamic {
         Dynamic::from_json_with_types(code, &ValueTypes::default(), text)
     }
 
-    /// Reads a value like [`from_json`](Self::from_json). The text may name types in `known` by their ids.
+    /// Reads a value like [`from_json`](Self::from_json). The text may name the types in `known_types` by
+    /// their ids.
     ///
     /// # Errors
     /// The errors of [`from_json`](Self::from_json).
     pub fn from_json_with_types(
         code: &TypeCode,
-        known: &ValueTypes,
+        known_types: &ValueTypes,
         text: &str,
     ) -> Result<Dynamic, DynError> {
         let mut json = serde_json::Deserializer::from_str(text);
         // The limit of `serde_json`, 128 levels, suffices: each of the 64 levels of values takes at most two.
-        let value = OfType::new(code).with_known_types(known).read(&mut json)?;
+        let value = DynamicSeed::new(code).with_known_types(known_types).read(&mut json)?;
         json.end().map_err(syntax)?;
         Ok(value)
     }
 
     /// Reads the arguments of a call from a JSON object that has a member for each argument, and returns them
     /// in the order of `members`. Each argument has a separate graph, so an `"$id"` is local to one argument.
-    /// The text may name the value types in `known` by their repository ids.
+    /// The text may name the value types in `known_types` by their repository ids.
     ///
     /// # Errors
     /// The errors of [`from_json`](Self::from_json) for a struct with these members.
     pub fn members_from_json(
         members: &[(&str, &TypeCode)],
-        known: &ValueTypes,
+        known_types: &ValueTypes,
         text: &str,
     ) -> Result<Vec<Dynamic>, DynError> {
         let mut json = serde_json::Deserializer::from_str(text);
-        let values = read::read_named_values(members, known, &mut json)?;
+        let values = read::read_named_values(members, known_types, &mut json)?;
         json.end().map_err(syntax)?;
         Ok(values)
     }

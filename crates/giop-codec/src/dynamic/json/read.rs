@@ -21,39 +21,39 @@ use crate::value::ValueTypes;
 /// A `serde` seed that reads a value of a given type from any self-describing format.
 ///
 /// ```
-/// use giop_codec::dynamic::OfType;
+/// use giop_codec::dynamic::DynamicSeed;
 /// use giop_codec::typecode::TypeCode;
 /// use serde::de::DeserializeSeed;
 ///
 /// let longs = TypeCode::sequence(&TypeCode::LONG, 0);
 /// let mut json = serde_json::Deserializer::from_str("[1, 2, 70000]");
-/// let value = OfType::new(&longs).deserialize(&mut json)?;
+/// let value = DynamicSeed::new(&longs).deserialize(&mut json)?;
 /// assert_eq!(value.at("[2]")?.1, 70000_i32.into());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct OfType<'a> {
+pub struct DynamicSeed<'a> {
     code: &'a TypeCode,
-    known: ValueTypes,
+    known_types: ValueTypes,
 }
 
-impl<'a> OfType<'a> {
+impl<'a> DynamicSeed<'a> {
     /// Creates a seed for values of this type.
-    pub fn new(code: &'a TypeCode) -> OfType<'a> {
-        OfType { code, known: ValueTypes::default() }
+    pub fn new(code: &'a TypeCode) -> DynamicSeed<'a> {
+        DynamicSeed { code, known_types: ValueTypes::default() }
     }
 
     /// Permits the text to name these value types by their repository ids.
     #[must_use]
-    pub fn with_known_types(self, types: &ValueTypes) -> OfType<'a> {
-        OfType { known: types.clone(), ..self }
+    pub fn with_known_types(self, types: &ValueTypes) -> DynamicSeed<'a> {
+        DynamicSeed { known_types: types.clone(), ..self }
     }
 
     pub(super) fn read<'de>(
         &self,
         from: impl Deserializer<'de, Error = serde_json::Error>,
     ) -> Result<Dynamic, DynError> {
-        let mut state = State { known: self.known.clone(), ..State::default() };
+        let mut state = State { known_types: self.known_types.clone(), ..State::default() };
         let value = self.part(&mut state).deserialize(from).map_err(|error| state.error(error))?;
         self.complete(value, state)
     }
@@ -71,11 +71,11 @@ impl<'a> OfType<'a> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for OfType<'_> {
+impl<'de> DeserializeSeed<'de> for DynamicSeed<'_> {
     type Value = Dynamic;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Dynamic, D::Error> {
-        let mut state = State { known: self.known.clone(), ..State::default() };
+        let mut state = State { known_types: self.known_types.clone(), ..State::default() };
         let value = self.part(&mut state).deserialize(from);
         match value {
             Ok(value) => self.complete(value, state).map_err(D::Error::custom),
@@ -97,7 +97,7 @@ struct State {
     /// The index of each value of a value type, by its id in the text.
     ids: HashMap<u64, u32>,
     /// Value types that the text may name.
-    known: ValueTypes,
+    known_types: ValueTypes,
     /// Tables of the names in long enums and unions, by the address and index of the type. They retain the
     /// types, so that the addresses are not reused.
     names: HashMap<(usize, Index), (Nodes, Names)>,
@@ -159,10 +159,10 @@ impl State {
 
 pub(super) fn read_named_values<'de>(
     members: &[(&str, &TypeCode)],
-    known: &ValueTypes,
+    known_types: &ValueTypes,
     from: impl Deserializer<'de, Error = serde_json::Error>,
 ) -> Result<Vec<Dynamic>, DynError> {
-    let mut state = State { known: known.clone(), ..State::default() };
+    let mut state = State { known_types: known_types.clone(), ..State::default() };
     let read = NamedValues { state: &mut state, members }.deserialize(from);
     read.map_err(|error| state.error(error))
 }

@@ -20,7 +20,7 @@ use crate::{DecodeError, DecodeErrorKind};
 #[derive(Default)]
 pub(super) struct GraphState {
     frames: Vec<Frame>,
-    /// The number of the node of each value, as its `new_position`, by the position of the value.
+    /// The number of the node of each value, as its `counterpart`, by the position of the value.
     nodes_by_position: CopiedValues,
     classes: Classes,
 }
@@ -70,7 +70,7 @@ impl Reader {
             NextValue::Null => Ok(Value::Node(None)),
             NextValue::Indirection(target) => match self.graph_state().nodes_by_position.get(target) {
                 Some(known) if known.is_a(declared_id(nodes, declared)) => {
-                    Ok(Value::Node(known.new_position.try_into().ok()))
+                    Ok(Value::Node(known.counterpart.try_into().ok()))
                 }
                 Some(_) => Err(DecodeError::new(DecodeErrorKind::Malformed, d.position() - 8).into()),
                 None => self.read_earlier_value(d, nodes, declared, target),
@@ -89,7 +89,7 @@ impl Reader {
         target: usize,
     ) -> ReadResult {
         let (mut fault, mut read) = (None, Value::Void);
-        let passed = untyped::read_again(d, target, &mut |d, implied_id| {
+        let result = untyped::read_again(d, target, &mut |d, implied_id| {
             let start = d.position();
             let NextValue::New(value, ids) = untyped::next_value(d)? else {
                 return Err(d.error(DecodeErrorKind::Malformed));
@@ -101,7 +101,7 @@ impl Reader {
             read = store_error(&mut fault, start, value)?;
             Ok(())
         });
-        passed.map_err(|error| fault.unwrap_or_else(|| error.into()))?;
+        result.map_err(|error| fault.unwrap_or_else(|| error.into()))?;
         Ok(read)
     }
 
@@ -118,7 +118,7 @@ impl Reader {
         let graph_state = self.graph_state.get_or_insert_default();
         if let Some(known) = graph_state.nodes_by_position.get(value.at) {
             // The value was already read because an indirection referred to it.
-            let node = known.new_position.try_into().ok();
+            let node = known.counterpart.try_into().ok();
             skip_known_state(d, (nodes, declared), value, ids, implied_id, 0)?;
             return Ok(Value::Node(node));
         }

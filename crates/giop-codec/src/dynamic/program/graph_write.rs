@@ -18,7 +18,7 @@ use crate::walk::CopiedValues;
 #[derive(Default)]
 pub(super) struct GraphState<'v> {
     frames: Vec<Frame<'v>>,
-    /// The position of each value in the output, as its `new_position`, by the number of its node.
+    /// The position of each value in the output, as its `counterpart`, by the number of its node.
     written: CopiedValues,
     classes: Classes,
     /// The types of nodes by their repository ids. If several types have the same id, the first one.
@@ -81,7 +81,7 @@ impl<'v> Writer<'v> {
             if !known.is_a(declared_id(nodes, declared)) {
                 return Err(mismatch(nodes, declared, value));
             }
-            return Ok(write::put_indirection(e, known.new_position)?);
+            return Ok(write::put_indirection(e, known.counterpart)?);
         }
         let graph = self.graph;
         let out_of_bounds = || DynErrorKind::Bounds { index: node as usize, len: graph.nodes.len() };
@@ -126,13 +126,13 @@ impl<'v> Writer<'v> {
         nodes: &Nodes,
         declared: Index,
     ) -> WriteResult<(Arc<Class>, bool)> {
-        let TypeCode { nodes: of, root } = node.code.unaliased();
+        let TypeCode { nodes: own_nodes, root } = node.code.unaliased();
         let not_value_type =
             DynErrorKind::Inconsistent("the type of a node of the graph is not a value type");
-        let id = concrete_id(of.at(root)).ok_or(not_value_type)?;
+        let id = concrete_id(own_nodes.at(root)).ok_or(not_value_type)?;
         let graph_state = self.graph_state();
         if !graph_state.types.contains_key(id) {
-            graph_state.types.insert(id.into(), TypeCode { nodes: of.clone(), root });
+            graph_state.types.insert(id.into(), TypeCode { nodes: own_nodes.clone(), root });
         }
         let GraphState { classes, types, .. } = graph_state;
         let known = |id: &str| types.get(id).cloned();

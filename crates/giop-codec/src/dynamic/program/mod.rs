@@ -21,7 +21,8 @@ pub use crate::walk::Program;
 use crate::walk::skip_value;
 
 impl Program {
-    /// Skips a value and returns what kinds of parts it contains. Checks counts, lengths and discriminators.
+    /// Skips a value and returns what kinds of parts it contains, or can contain if the type contains value
+    /// types. Checks counts, lengths and discriminators.
     /// Checks text, ordinals and the content of type codes only if the type contains value types. Allocates
     /// memory only for value types, and for type codes that are not cached.
     ///

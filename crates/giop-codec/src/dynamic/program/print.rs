@@ -100,13 +100,13 @@ impl ValuePrinter<'_> {
         if level >= MAX_LEVELS {
             return f.write_str("...");
         }
-        let node = nodes.at(nodes.compiled().unaliased(index));
+        let node = nodes.at(nodes.steps().unaliased(index));
         match (node, value) {
             (Node::Named(NamedType { body: Body::Members(members), .. }), Value::Struct(values)) => {
                 f.write_str("{")?;
                 for (at, (member, value)) in members.iter().zip(values).enumerate() {
                     f.write_str(if at == 0 { " " } else { ", " })?;
-                    self.named(f, (&member.name, at), nodes, member.ty, value, level)?;
+                    self.member(f, (&member.name, at), nodes, member.ty, value, level)?;
                 }
                 f.write_str(if members.is_empty() { "}" } else { " }" })
             }
@@ -135,7 +135,7 @@ impl ValuePrinter<'_> {
     }
 
     /// Writes a member with its name, or its index if it has none.
-    fn named(
+    fn member(
         &mut self,
         f: &mut LimitedWriter<'_>,
         (name, at): (&str, usize),
@@ -160,7 +160,7 @@ impl ValuePrinter<'_> {
         level: usize,
     ) -> fmt::Result {
         let label = value.discriminator;
-        match nodes.at(nodes.compiled().unaliased(union.discriminator)) {
+        match nodes.at(nodes.steps().unaliased(union.discriminator)) {
             Node::Named(NamedType { body: Body::Enumerators(names), .. }) => {
                 let name = usize::try_from(label).ok().and_then(|label| names.get(label));
                 write!(f, "({})", Printable::new(name.map_or("", |name| name)))?;
@@ -169,7 +169,7 @@ impl ValuePrinter<'_> {
         }
         let (Some(member), Some(value)) = (union.selected(label), &value.value) else { return Ok(()) };
         f.write_str(" ")?;
-        self.named(f, (&member.name, 0), nodes, member.ty, value, level)
+        self.member(f, (&member.name, 0), nodes, member.ty, value, level)
     }
 
     fn items(
@@ -217,7 +217,7 @@ impl ValuePrinter<'_> {
         f.write_str(" {")?;
         for (at, ((code, name), value)) in members.iter().zip(&found.members).enumerate() {
             f.write_str(if at == 0 { " " } else { ", " })?;
-            self.named(f, (name, at), &code.nodes, code.root, value, level)?;
+            self.member(f, (name, at), &code.nodes, code.root, value, level)?;
         }
         f.write_str(if members.is_empty() { "}" } else { " }" })
     }

@@ -20,24 +20,24 @@ impl Program {
     /// # Errors
     /// [`Decode`](DynErrorKind::Decode), with the path to the fault.
     pub fn decode(&self, d: &mut Decoder<'_>) -> Result<Dynamic, DynError> {
-        let mut reader = Reader::new(true, false);
+        let mut reader = Reader { checks_content: true, ..Reader::default() };
         let value = reader.value(d, self.nodes(), self.code.root)?;
         Ok(Dynamic { code: self.code.clone(), value, graph: reader.graph })
     }
 
     /// Locates an error in a value that began at `bookmark`. Reads the value again, within the limits that
-    /// remained at that position. `checks` tells whether text and ordinals are checked.
+    /// remained at that position. `checks_content` tells whether text and ordinals are checked.
     #[cold]
     pub(super) fn locate<'a>(
         &self,
         d: &Decoder<'a>,
         bookmark: Bookmark<'a>,
         error: DecodeError,
-        checks: bool,
+        checks_content: bool,
     ) -> DynError {
         let mut again = d.clone();
         again.return_to(bookmark);
-        let mut reader = Reader::new(checks, true);
+        let mut reader = Reader { checks_content, only_locates: true, ..Reader::default() };
         match reader.value(&mut again, self.nodes(), self.code.root) {
             Err(found) if may_be_same_error(found.kind(), error.kind) => {
                 DynError::at(DynErrorKind::Decode(error), found.path().clone())
@@ -54,6 +54,7 @@ fn may_be_same_error(found: &DynErrorKind, wanted: DecodeErrorKind) -> bool {
     matches!(found, DynErrorKind::Decode(found) if found.kind == wanted || !is_limit(found.kind))
 }
 
+#[derive(Default)]
 pub(super) struct Reader {
     pub(super) graph: ValueGraph,
     pub(super) graph_state: Option<Box<GraphState>>,
@@ -67,15 +68,10 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    fn new(checks: bool, only_locates: bool) -> Reader {
-        let graph = ValueGraph::default();
-        Reader { graph, graph_state: None, checks_content: checks, only_locates, any_depth: 0 }
-    }
-
     /// Reads a value. This function is on the stack once for each level. To keep its stack frame small,
     /// [`leaf`](Self::leaf) reads values without parts.
     pub(super) fn value(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, index: Index) -> ReadResult {
-        let index = nodes.compiled().unaliased(index);
+        let index = nodes.steps().unaliased(index);
         match nodes.at(index) {
             Node::Basic(TcKind::Any) if self.only_locates => self.read_any_content(d),
             Node::Sequence { element, bound } => {
@@ -132,8 +128,8 @@ impl Reader {
     /// Reads the content of an any to locate an error, within the limits for a received any.
     fn read_any_content(&mut self, d: &mut Decoder<'_>) -> ReadResult {
         let code = self.any_type(d)?;
-        let mut reader = Reader::new(self.checks_content, true);
-        reader.any_depth = self.any_depth + 1;
+        let (checks_content, any_depth) = (self.checks_content, self.any_depth + 1);
+        let mut reader = Reader { checks_content, only_locates: true, any_depth, ..Reader::default() };
         d.descend()?;
         let read = reader.value(d, &code.nodes, code.root);
         d.ascend();
@@ -211,14 +207,14 @@ impl Reader {
 
     /// Reads the elements of a sequence or array after its count.
     fn items(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, element: Index, count: usize) -> ReadResult {
-        let element = nodes.compiled().unaliased(element);
+        let element = nodes.steps().unaliased(element);
         if let Node::Basic(kind) = nodes.at(element)
             && let Some(items) = read_numbers(d, *kind, count)?
         {
             return Ok(Value::Items(boxed(d, items)?));
         }
         if d.has_fragment_boundaries()
-            && let Some(stride) = nodes.compiled().wide_number_stride(element)
+            && let Some(stride) = nodes.steps().stride_of_numbers_aligned_to_8(element)
         {
             return self.read_joined_numbers(d, nodes, element, (count, stride));
         }
@@ -312,10 +308,10 @@ pub(super) fn read_boxed<'a, T, E: From<DecodeError>>(
     Ok(boxed(d, value)?)
 }
 
-/// Reads a number of `1 << width` bytes. Not inlined, to keep the code small.
+/// Reads a number of `1 << log2_size` bytes. Not inlined, to keep the code small.
 #[inline(never)]
-fn read_number(d: &mut Decoder<'_>, width: u8) -> StepResult<u64> {
-    Ok(match width {
+fn read_number(d: &mut Decoder<'_>, log2_size: u8) -> StepResult<u64> {
+    Ok(match log2_size {
         0 => d.read_u8()?.into(),
         1 => d.read_u16()?.into(),
         2 => d.read_u32()?.into(),
@@ -325,7 +321,7 @@ fn read_number(d: &mut Decoder<'_>, width: u8) -> StepResult<u64> {
 
 #[inline(never)]
 fn read_count(d: &mut Decoder<'_>, nodes: &Nodes, element: Index, bound: u32) -> ReadResult<usize> {
-    let count = read_length(d, nodes.compiled().min_size(element))?;
+    let count = read_length(d, nodes.steps().min_size(element))?;
     check_fits(d, bound, || count <= bound as usize)?;
     Ok(count)
 }
@@ -334,7 +330,7 @@ fn read_count(d: &mut Decoder<'_>, nodes: &Nodes, element: Index, bound: u32) ->
 fn read_discriminator(d: &mut Decoder<'_>, nodes: &Nodes, union: &Union) -> ReadResult<i64> {
     let labels = LabelEncoding::of_node(nodes, union.discriminator)
         .ok_or_else(|| d.error(DecodeErrorKind::InvalidTypeCode))?;
-    let discriminator = labels.read(d, false)?;
+    let discriminator = labels.read(d)?;
     d.charge(size_of::<UnionValue>())?;
     Ok(discriminator)
 }
@@ -373,14 +369,14 @@ pub(crate) fn locate_in_any<'a>(
 
 /// Reads elements that are numbers or characters. Returns `None`, and reads nothing, for another kind.
 fn read_numbers(d: &mut Decoder<'_>, kind: TcKind, count: usize) -> ReadResult<Option<Items>> {
-    let width = match kind {
+    let log2_size = match kind {
         TcKind::Octet | TcKind::Char => 0,
         TcKind::Short | TcKind::UShort => 1,
         TcKind::Long | TcKind::ULong | TcKind::Float => 2,
         TcKind::LongLong | TcKind::ULongLong | TcKind::Double => 3,
         _ => return Ok(None),
     };
-    let bytes = d.read_numbers(width, count)?;
+    let bytes = d.read_numbers(log2_size, count)?;
     Ok(Some(match kind {
         TcKind::Char => Items::Chars(Seq::from_checked(bytes)),
         TcKind::Short => Items::Shorts(Seq::from_checked(bytes)),

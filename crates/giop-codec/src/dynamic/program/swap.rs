@@ -54,11 +54,11 @@ type SwapResult<T = ()> = Option<T>;
 
 impl Swapper<'_> {
     fn swap_value(&mut self, code: &TypeCode) -> SwapResult {
-        self.swap_steps(&code.nodes, code.nodes.compiled().entry(code.root))
+        self.swap_steps(&code.nodes, code.nodes.steps().entry(code.root))
     }
 
     fn swap_steps(&mut self, nodes: &Nodes, mut pc: Pc) -> SwapResult {
-        let steps = nodes.compiled();
+        let steps = nodes.steps();
         loop {
             let op = steps.ops.get(pc as usize)?;
             pc += 1;
@@ -109,7 +109,7 @@ impl Swapper<'_> {
     }
 
     fn swap_elements(&mut self, nodes: &Nodes, element: Index, count: u32) -> SwapResult {
-        let entry = nodes.compiled().entry(element);
+        let entry = nodes.steps().entry(element);
         (0..count).try_for_each(|_| self.swap_steps(nodes, entry))
     }
 
@@ -117,7 +117,7 @@ impl Swapper<'_> {
         let Node::Named(NamedType { body: Body::Union(union), .. }) = nodes.at(switch.union) else {
             return None;
         };
-        let label = switch.labels.read(&mut self.decoder(), false).ok()?;
+        let label = switch.labels.read(&mut self.decoder()).ok()?;
         match switch.labels {
             LabelEncoding::Boolean | LabelEncoding::Octet => drop(self.swap_number::<1>()?),
             LabelEncoding::Short | LabelEncoding::UShort => drop(self.swap_number::<2>()?),
@@ -128,7 +128,7 @@ impl Swapper<'_> {
             LabelEncoding::WChar => self.swap_wchar()?,
         }
         let Some(member) = union.selected(label) else { return Some(()) };
-        self.swap_steps(nodes, nodes.compiled().entry(member.ty))
+        self.swap_steps(nodes, nodes.steps().entry(member.ty))
     }
 
     fn swap_wchar(&mut self) -> SwapResult {

@@ -49,7 +49,7 @@ impl Writer<'_> {
         index: Index,
         value: &Value,
     ) -> WriteResult {
-        let index = nodes.compiled().unaliased(index);
+        let index = nodes.steps().unaliased(index);
         match (nodes.at(index), value) {
             (Node::Basic(kind), value) => {
                 if !put_basic(e, *kind, value)? {
@@ -158,7 +158,7 @@ impl Writer<'_> {
     }
 
     fn items(&mut self, e: &mut Encoder, nodes: &Nodes, element: Index, items: &Items) -> WriteResult {
-        let element = nodes.compiled().unaliased(element);
+        let element = nodes.steps().unaliased(element);
         if let Items::Values(values) = items {
             return self.nested(|writer| {
                 for (index, value) in values.iter().enumerate() {
@@ -167,7 +167,7 @@ impl Writer<'_> {
                 Ok(())
             });
         }
-        let (width, bytes) = match (nodes.at(element).kind(), items) {
+        let (log2_size, bytes) = match (nodes.at(element).kind(), items) {
             (TcKind::Octet, Items::Octets(items)) => (0, items),
             (TcKind::Char, Items::Chars(items)) => (0, items.bytes_ref()),
             (TcKind::Short, Items::Shorts(items)) => (1, items.bytes_ref()),
@@ -185,7 +185,7 @@ impl Writer<'_> {
                 };
             }
         };
-        put_numbers(e, width, bytes);
+        put_numbers(e, log2_size, bytes);
         Ok(())
     }
 
@@ -236,10 +236,10 @@ fn put_basic(e: &mut Encoder, kind: TcKind, value: &Value) -> WriteResult<bool> 
     Ok(true)
 }
 
-/// Writes a number of `1 << width` bytes. Not inlined, to keep the code small.
+/// Writes a number of `1 << log2_size` bytes. Not inlined, to keep the code small.
 #[inline(never)]
-fn put_number(e: &mut Encoder, width: u8, number: u64) {
-    match width {
+fn put_number(e: &mut Encoder, log2_size: u8, number: u64) {
+    match log2_size {
         0 => e.put_u8(number as u8),
         1 => e.put_u16(number as u16),
         2 => e.put_u32(number as u32),

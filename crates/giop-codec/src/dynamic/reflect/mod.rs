@@ -33,6 +33,6 @@ fn code_of(desc: &'static TypeDesc) -> Cow<'static, TypeCode> {
     }
 }
 
-fn root(code: &TypeCode) -> Index {
+fn unaliased_root(code: &TypeCode) -> Index {
     code.nodes.unaliased(code.root)
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::write::element_index;
-use super::{code_of, root};
+use super::{code_of, unaliased_root};
 use crate::cdr::{Decoder, FixedLayout, FixedReader};
 use crate::program::{Index, LabelEncoding, Steps};
 use crate::typecode::{Body, NamedType, Node, Nodes, TypeDesc};
@@ -121,7 +121,7 @@ impl<'d> ReflectReader<'_, 'd> {
             return Err(self.mismatch());
         };
         let labels = LabelEncoding::of_node(nodes, union.discriminator).ok_or_else(|| self.mismatch())?;
-        self.label = labels.read(self.d, false)?;
+        self.label = labels.read(self.d)?;
         let Some(selected) = union.selected(self.label) else { return Ok(usize::MAX) };
         self.index = nodes.unaliased(selected.ty);
         let index = union.members.iter().position(|member| member.name == selected.name);
@@ -206,7 +206,7 @@ impl<'d> ReflectReader<'_, 'd> {
             Ok(())
         };
         // Like compiled code, count no level for elements of fixed layout.
-        if steps.is_fixed(index) { read_all(self.d) } else { self.d.nested(read_all) }
+        if steps.has_fixed_layout(index) { read_all(self.d) } else { self.d.nested(read_all) }
     }
 
     #[cold]
@@ -223,8 +223,8 @@ pub fn enumerator_from_ordinal<E: FixedLayout>(ordinal: i64) -> E {
 #[inline(never)]
 fn read_into(value: &mut dyn ReflectRead, desc: &'static TypeDesc, d: &mut Decoder<'_>) -> ReadResult {
     let code = code_of(desc);
-    let (nodes, steps) = (&code.nodes, code.nodes.compiled());
-    value.read(&mut ReflectReader { d, nodes, steps, index: root(&code), label: 0 })
+    let (nodes, steps) = (&code.nodes, code.nodes.steps());
+    value.read(&mut ReflectReader { d, nodes, steps, index: unaliased_root(&code), label: 0 })
 }
 
 /// Reads a value of this type.

@@ -1,6 +1,6 @@
 //! Encoding of Rust values of generated types, driven by their type codes.
 
-use super::{code_of, root};
+use super::{code_of, unaliased_root};
 use crate::cdr::Encoder;
 use crate::typecode::{Body, Index, LabelEncoding, NamedType, Node, Nodes, TypeDesc};
 use crate::{EncodeError, EncodeErrorKind};
@@ -142,7 +142,7 @@ fn mismatch() -> EncodeError {
 #[inline(never)]
 pub fn write_interpreted(value: &dyn ReflectWrite, desc: &'static TypeDesc, e: &mut Encoder) -> WriteResult {
     let code = code_of(desc);
-    value.write(&mut ReflectWriter { e, nodes: &code.nodes, index: root(&code) })
+    value.write(&mut ReflectWriter { e, nodes: &code.nodes, index: unaliased_root(&code) })
 }
 
 /// Writes values of this type, without a count.

@@ -30,7 +30,7 @@ fn custom_values_are_carried_whole_in_their_own_order() {
         assert_eq!(any.get::<Of<Stamp>>().unwrap(), Some(stamp()));
         let other = if order == ByteOrder::Big { ByteOrder::Little } else { ByteOrder::Big };
         let refused = at_offset(&any, other, 0).unwrap_err();
-        assert_eq!(refused.kind, EncodeErrorKind::CustomState);
+        assert_eq!(refused.kind, EncodeErrorKind::UnconvertibleCustomState);
         // At any offset, the 8-byte numbers in it remain aligned.
         for offset in 0..8 {
             let mut octets = vec![0; offset];

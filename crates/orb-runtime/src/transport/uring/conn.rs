@@ -18,8 +18,8 @@ use crate::transport::uring::ring::Vectors;
 /// The maximum number of slices of one vectored write.
 pub(super) const MAX_VECTORS: usize = 64;
 
-/// The maximum number of bytes of one write or chain. At the minimum rate of 64 KiB per second, a peer
-/// receives them within 30 s. After this time without progress, a connection counts as stalled.
+/// The maximum number of bytes of one write or chain. At 64 KiB per second, a peer receives them within 30 s.
+/// After this time without progress, the default of `Limits::write_timeout`, a connection is closed.
 pub(super) const MAX_WRITE_BYTES: usize = 30 * (64 << 10);
 
 /// The minimum size of a zero-copy write. For smaller writes, pinning pages costs more than copying.
@@ -34,7 +34,7 @@ const USAGE_COPIED: u32 = 1 << 31;
 pub(super) const POLL_FIRST: u16 = 1;
 /// The maximum number of writes of a chain.
 pub(super) const MAX_CHAIN_LEN: usize = 4;
-/// In the user data of an entry, the lowest bits are the kind of operation. The others are the [`Index`].
+/// In the user data of an entry, the lowest bits are the kind of operation. The others are the [`ConnIndex`].
 pub(super) const KIND_BITS: u32 = 3;
 /// The kind of a read into a receive buffer.
 pub(super) const READ: u64 = 0;
@@ -46,7 +46,7 @@ pub(super) const WRITE: u64 = 2;
 pub(super) const CANCEL: u64 = 7;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Index(pub(super) u32);
+pub(super) struct ConnIndex(pub(super) u32);
 
 pub(super) struct RingConnection {
     pub(super) fd: OwnedFd,
@@ -208,7 +208,7 @@ impl RingConnection {
     /// entries, which are linked. Only the last entry reports success.
     pub(super) fn prepare_write(
         &mut self,
-        index: Index,
+        index: ConnIndex,
         transmit: Transmit,
         entries: &mut [Option<squeue::Entry>; MAX_CHAIN_LEN],
     ) {
@@ -262,7 +262,7 @@ impl Drop for RingConnection {
 }
 
 /// Creates the entry that receives the first `len` bytes of the next message.
-pub(super) fn header_read_entry(index: Index, conn: &mut RingConnection, len: usize) -> squeue::Entry {
+pub(super) fn header_read_entry(index: ConnIndex, conn: &mut RingConnection, len: usize) -> squeue::Entry {
     let len = len.min(PIECE_HEADER_LEN);
     opcode::Recv::new(types::Fd(conn.fd.as_raw_fd()), conn.next_header.as_mut_ptr(), len as u32)
         .build()
@@ -270,12 +270,12 @@ pub(super) fn header_read_entry(index: Index, conn: &mut RingConnection, len: us
 }
 
 /// Creates the entry that cancels an operation of this kind.
-pub(super) fn cancellation_entry(index: Index, kind: u64) -> squeue::Entry {
+pub(super) fn cancellation_entry(index: ConnIndex, kind: u64) -> squeue::Entry {
     let cancel = opcode::AsyncCancel::new(user_data(index, kind)).build();
     cancel.flags(squeue::Flags::SKIP_SUCCESS).user_data(CANCEL)
 }
 
-pub(super) fn user_data(index: Index, kind: u64) -> u64 {
+pub(super) fn user_data(index: ConnIndex, kind: u64) -> u64 {
     u64::from(index.0) << KIND_BITS | kind
 }
 

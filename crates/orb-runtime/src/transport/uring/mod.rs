@@ -33,7 +33,7 @@ use crate::lock::lock;
 use crate::transport::low_water;
 use crate::transport::outcome::{ReadCompletion, RingRead, drop_loans};
 use crate::transport::threads::IoThread;
-use crate::transport::uring::conn::Index;
+use crate::transport::uring::conn::ConnIndex;
 use crate::transport::uring::ring::{Queues, Ring, State};
 
 /// The duration of one wait until the kernel has released all buffers, when a runtime ends.
@@ -50,7 +50,7 @@ thread_local! {
 
 pub(crate) struct UringSocket {
     shared: Arc<Shared>,
-    index: Index,
+    index: ConnIndex,
     thread: Option<Arc<IoThread>>,
 }
 

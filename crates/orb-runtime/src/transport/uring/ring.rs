@@ -33,7 +33,7 @@ use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue, types};
 use crate::lock::lock;
 use crate::transport::outcome::{ReadCompletion, RingRead};
 use crate::transport::uring::conn::{
-    CANCEL, Chain, HEADER, HeaderState, Index, KIND_BITS, MAX_CHAIN_LEN, MAX_VECTORS, MAX_WRITE_BYTES,
+    CANCEL, Chain, ConnIndex, HEADER, HeaderState, KIND_BITS, MAX_CHAIN_LEN, MAX_VECTORS, MAX_WRITE_BYTES,
     POLL_FIRST, READ, ReadState, RingConnection, WRITE, WriteState, cancellation_entry, header_read_entry,
     ring_ended_error, user_data,
 };
@@ -223,16 +223,16 @@ impl Queues {
 
 impl Ring {
     /// Adds a socket in blocking mode. In non-blocking mode, operations would fail with `EAGAIN`.
-    pub(super) fn insert(&mut self, fd: OwnedFd, pool: Arc<BufferPool>, counter: Arc<AtomicU64>) -> Index {
-        let conn = Box::new(RingConnection::new(fd, pool, counter));
+    pub(super) fn insert(&mut self, fd: OwnedFd, pool: Arc<BufferPool>, count: Arc<AtomicU64>) -> ConnIndex {
+        let conn = Box::new(RingConnection::new(fd, pool, count));
         if let Some(index) = self.free_indexes.pop()
             && let Some(place) = self.conns.get_mut(index as usize)
         {
             *place = Some(conn);
-            return Index(index);
+            return ConnIndex(index);
         }
         self.conns.push(Some(conn));
-        Index(self.conns.len() as u32 - 1)
+        ConnIndex(self.conns.len() as u32 - 1)
     }
 
     pub(super) fn has_entries(&self) -> bool {
@@ -247,7 +247,7 @@ impl Ring {
         self.in_flight
     }
 
-    pub(super) fn set_waker(&mut self, index: Index, waker: &Waker) {
+    pub(super) fn set_waker(&mut self, index: ConnIndex, waker: &Waker) {
         if let Some(conn) = self.conn(index)
             && !conn.waker.as_ref().is_some_and(|known| known.will_wake(waker))
         {
@@ -255,7 +255,7 @@ impl Ring {
         }
     }
 
-    pub(super) fn swap_waker(&mut self, index: Index, waker: Option<Waker>) -> Option<Waker> {
+    pub(super) fn swap_waker(&mut self, index: ConnIndex, waker: Option<Waker>) -> Option<Waker> {
         self.conn(index).and_then(|conn| mem::replace(&mut conn.waker, waker))
     }
 
@@ -266,12 +266,12 @@ impl Ring {
         }
     }
 
-    pub(super) fn fd(&self, index: Index) -> Option<&OwnedFd> {
+    pub(super) fn fd(&self, index: ConnIndex) -> Option<&OwnedFd> {
         self.conns.get(index.0 as usize)?.as_deref().map(|conn| &conn.fd)
     }
 
     /// Returns whether [`take_read`](Self::take_read) would return [`RingRead::Pending`].
-    pub(super) fn is_read_pending(&mut self, index: Index) -> bool {
+    pub(super) fn is_read_pending(&mut self, index: ConnIndex) -> bool {
         !self.ended
             && self.conn(index).is_some_and(|conn| match conn.read {
                 ReadState::InKernel(_) => true,
@@ -281,12 +281,12 @@ impl Ring {
     }
 
     /// Returns whether [`take_read`](Self::take_read) or [`take_written`](Self::take_written) has a result.
-    pub(super) fn has_result(&mut self, index: Index) -> bool {
+    pub(super) fn has_result(&mut self, index: ConnIndex) -> bool {
         !self.is_read_pending(index)
             || self.conn(index).is_some_and(|conn| matches!(conn.write, WriteState::Done(..)))
     }
 
-    pub(super) fn take_read(&mut self, index: Index) -> RingRead {
+    pub(super) fn take_read(&mut self, index: ConnIndex) -> RingRead {
         let ended = self.ended;
         let Some(conn) = self.conn(index) else { return RingRead::Ended(Err(ring_ended_error())) };
         let ended = ended || conn.is_closed;
@@ -313,7 +313,7 @@ impl Ring {
     }
 
     /// Starts to receive into the buffer. No other read may be pending.
-    pub(super) fn start_read(&mut self, index: Index, buf: ReadBuf, completion: ReadCompletion) {
+    pub(super) fn start_read(&mut self, index: ConnIndex, buf: ReadBuf, completion: ReadCompletion) {
         let ended = self.ended;
         let Some(conn) = self.conn(index).filter(|conn| !conn.is_reading()) else { return };
         let waits_for_all = buf.is_deposit() && completion == ReadCompletion::Message;
@@ -351,7 +351,7 @@ impl Ring {
     }
 
     /// Starts to receive a header without a receive buffer. No other read may be pending.
-    pub(super) fn start_header_read(&mut self, index: Index) {
+    pub(super) fn start_header_read(&mut self, index: ConnIndex) {
         let ended = self.ended;
         let Some(conn) = self.conn(index).filter(|conn| !conn.is_reading()) else { return };
         if ended || conn.is_closed {
@@ -366,19 +366,19 @@ impl Ring {
     }
 
     /// Cancels a pending read, which completes with the bytes that it has received.
-    pub(super) fn cancel_read(&mut self, index: Index) {
+    pub(super) fn cancel_read(&mut self, index: ConnIndex) {
         if self.conn(index).is_some_and(|conn| matches!(conn.read, ReadState::InKernel(_))) {
             self.cancel(index, READ);
         }
     }
 
     #[cfg(test)]
-    pub(super) fn zero_copy(&mut self, index: Index) -> Option<crate::transport::uring::conn::ZeroCopy> {
+    pub(super) fn zero_copy(&mut self, index: ConnIndex) -> Option<crate::transport::uring::conn::ZeroCopy> {
         self.conn(index).map(|conn| conn.zero_copy)
     }
 
     /// Starts to write everything, or the first [`MAX_WRITE_BYTES`] bytes. No other write may be pending.
-    pub(super) fn start_write(&mut self, index: Index, transmit: Transmit) {
+    pub(super) fn start_write(&mut self, index: ConnIndex, transmit: Transmit) {
         let ended = self.ended;
         let Some(conn) = self.conn(index).filter(|conn| !conn.is_writing()) else { return };
         if ended || conn.is_closed {
@@ -393,7 +393,7 @@ impl Ring {
     }
 
     /// Returns the completed write, if any. The bytes that are left in the `Transmit` were not sent.
-    pub(super) fn take_written(&mut self, index: Index) -> Option<(Transmit, io::Result<()>)> {
+    pub(super) fn take_written(&mut self, index: ConnIndex) -> Option<(Transmit, io::Result<()>)> {
         let conn = self.conn(index)?;
         match mem::replace(&mut conn.write, WriteState::Idle) {
             WriteState::Done(transmit, outcome) => Some((transmit, outcome)),
@@ -405,7 +405,7 @@ impl Ring {
     }
 
     /// Closes the connection and cancels its operations. Their memory is kept until they have completed.
-    pub(super) fn close(&mut self, index: Index) {
+    pub(super) fn close(&mut self, index: ConnIndex) {
         let Some(conn) = self.conn(index) else { return };
         if mem::replace(&mut conn.is_closed, true) {
             return;
@@ -423,7 +423,7 @@ impl Ring {
     }
 
     /// Closes the connection, and drops it after its last operation.
-    pub(super) fn drop_handle(&mut self, index: Index) {
+    pub(super) fn drop_handle(&mut self, index: ConnIndex) {
         self.close(index);
         if let Some(conn) = self.conn(index) {
             conn.is_released = true;
@@ -435,7 +435,7 @@ impl Ring {
     pub(super) fn close_all(&mut self, reset: bool) {
         self.wakers.extend(self.conns.iter().flatten().filter_map(|conn| conn.waker.clone()));
         for index in 0..self.conns.len() as u32 {
-            self.close(Index(index));
+            self.close(ConnIndex(index));
         }
         self.conns.iter().flatten().filter(|conn| reset && conn.is_writing()).for_each(|conn| conn.reset());
     }
@@ -451,11 +451,11 @@ impl Ring {
         self.wakers.extend(self.conns.iter().flatten().filter_map(|conn| conn.waker.clone()));
     }
 
-    fn conn(&mut self, index: Index) -> Option<&mut RingConnection> {
+    fn conn(&mut self, index: ConnIndex) -> Option<&mut RingConnection> {
         self.conns.get_mut(index.0 as usize)?.as_deref_mut()
     }
 
-    fn cancel(&mut self, index: Index, kind: u64) {
+    fn cancel(&mut self, index: ConnIndex, kind: u64) {
         self.queued.push_back(QueuedEntry { entry: cancellation_entry(index, kind), linked: false });
     }
 
@@ -486,7 +486,7 @@ impl Ring {
     }
 
     /// Completes a read that was not submitted to the kernel, with an error.
-    fn finish_read(&mut self, index: Index, error: io::Error) {
+    fn finish_read(&mut self, index: ConnIndex, error: io::Error) {
         if let Some(conn) = self.conn(index)
             && let ReadState::InKernel(buf) = mem::replace(&mut conn.read, ReadState::Idle)
         {
@@ -502,7 +502,7 @@ impl Ring {
         if kind == CANCEL {
             return;
         }
-        let index = Index((user_data >> KIND_BITS) as u32);
+        let index = ConnIndex((user_data >> KIND_BITS) as u32);
         let Some(conn) = self.conns.get_mut(index.0 as usize).and_then(Option::as_deref_mut) else { return };
         match kind {
             READ => self.returned_loans.extend(conn.complete_read(result)),
@@ -520,7 +520,7 @@ impl Ring {
     }
 
     /// Drops a connection whose handle is dropped and whose operations have completed.
-    fn drop_if_done(&mut self, index: Index) {
+    fn drop_if_done(&mut self, index: ConnIndex) {
         let Some(place) = self.conns.get_mut(index.0 as usize) else { return };
         if place.as_ref().is_some_and(|conn| conn.is_released && !conn.is_reading() && !conn.is_writing()) {
             self.returned_loans.extend(place.as_mut().and_then(|conn| conn.release_read_buffer()));

@@ -326,7 +326,7 @@ async fn low_water_read_completes_when_the_mark_is_reached() {
     assert_eq!(receive(&mut receiver).await, 1000);
     assert!(receiver.peek().unwrap().is_none());
     while left > 0 {
-        let awaited = receiver.granted_rest().min(50_000);
+        let awaited = receiver.granted_missing_bytes().min(50_000);
         socket.set_low_water(awaited).unwrap();
         socket.start_read(receiver.take_read_buf(), ReadCompletion::LowWater);
         // First send one byte too few to complete the read.

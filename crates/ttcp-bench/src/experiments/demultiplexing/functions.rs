@@ -86,9 +86,9 @@ fn measure_with_callgrind(step: &Step, context: &mut RunContext<'_>) -> Result<O
     let mut execute = |iterations: u32| {
         let _ = std::fs::remove_file(&file);
         let arguments = ["--iterations".to_owned(), iterations.to_string()];
-        let client = step.client.iter().cloned().chain(arguments).collect();
+        let client = step.client_arguments.iter().cloned().chain(arguments).collect();
         context.children.set_grace_period(Some(PROFILE_TIMEOUT));
-        let run = peer.run_once(&step.server, client, context);
+        let run = peer.run_once(&step.server_arguments, client, context);
         context.children.set_grace_period(None);
         let line = run?.line;
         Ok((line, callgrind.read(&file).map_err(failed)?.profile))

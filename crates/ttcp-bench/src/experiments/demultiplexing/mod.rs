@@ -281,6 +281,6 @@ mod tests {
         let delayered = &peers(&[Strategy::Delayered], &all)[1];
         assert_eq!(delayered.peer.server.join(" "), "server --demux-path delayered");
         let step = delayered.step(cell(100, "oneway", 5), 100, true, 5);
-        assert_eq!(step.client.join(" "), "last --operations 100 --iterations 5 --oneway");
+        assert_eq!(step.client_arguments.join(" "), "last --operations 100 --iterations 5 --oneway");
     }
 }

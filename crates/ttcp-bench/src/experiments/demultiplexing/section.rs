@@ -102,14 +102,14 @@ impl<'d> StrategySamples<'d> {
     fn improvement(&self, peer: &str, cell: &Cell, of: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
         let baseline = self.by_round(BASELINE.peer_name(), cell, &of);
         let improvements = self.by_round(peer, cell, &of).into_iter().filter_map(|(round, time)| {
-            let (_, base) = baseline.iter().find(|(of, _)| *of == round)?;
+            let (_, base) = baseline.iter().find(|(other, _)| *other == round)?;
             Some(100.0 * (base - time) / base)
         });
         median(&improvements.collect::<Vec<_>>())
     }
 
     /// Returns the measured strategies other than the baseline.
-    fn compared(&self) -> impl Iterator<Item = Strategy> {
+    fn strategies_to_compare(&self) -> impl Iterator<Item = Strategy> {
         let measured =
             |strategy: &Strategy| *strategy != BASELINE && self.peers.contains(&strategy.peer_name());
         Strategy::ALL.into_iter().filter(measured)
@@ -117,7 +117,7 @@ impl<'d> StrategySamples<'d> {
 }
 
 fn server_ms(sample: &Sample) -> Option<f64> {
-    Some(sample.processor()?.server / WARM_UP_RATIO * 1e3)
+    Some(sample.processor_time()?.server / WARM_UP_RATIO * 1e3)
 }
 
 fn strategy_of_peer(peer: &str) -> &str {
@@ -173,11 +173,11 @@ fn client_times(
     let row = |peer: &&str| {
         let at =
             |iterations: &u32, name: &str| samples.figure(peer, &cell(operations, call, *iterations), name);
-        let most = |name: &str| samples.iterations.last().and_then(|iterations| at(iterations, name));
+        let at_max = |name: &str| samples.iterations.last().and_then(|iterations| at(iterations, name));
         let mut row = vec![(*peer).to_owned(), strategy_of_peer(peer).to_owned()];
         row.extend(samples.iterations.iter().map(|iterations| format_figure(at(iterations, "secs"))));
-        row.push(format_figure(most("call_us")));
-        row.extend(is_oneway.then(|| format_figure(most("counted_call_us"))));
+        row.push(format_figure(at_max("call_us")));
+        row.extend(is_oneway.then(|| format_figure(at_max("counted_call_us"))));
         row
     };
     let rows =
@@ -216,8 +216,10 @@ fn improvement_table(
          medians of the rounds.",
         BASELINE.peer_name()
     );
-    let rows =
-        samples.compared().map(row).filter(|row: &Vec<String>| row.iter().skip(2).any(|cell| cell != "-"));
+    let rows = samples
+        .strategies_to_compare()
+        .map(row)
+        .filter(|row: &Vec<String>| row.iter().skip(2).any(|cell| cell != "-"));
     with_published(Table { caption, columns, rows: rows.collect() }, published, "version", "pct")
 }
 
@@ -226,17 +228,17 @@ fn with_published(mut table: Table, id: Option<&str>, name: &str, unit: &str) ->
     let Some(published) = id.and_then(PublishedTable::of).filter(|_| !table.rows.is_empty()) else {
         return table;
     };
-    let measured = table.columns.len();
+    let measured_columns = table.columns.len();
     let unit_shown = if unit == "pct" { "%" } else { unit };
     table.columns.extend(
         ITERATIONS.map(|iterations| Column::published(format!("{iterations} iterations, {unit_shown}"))),
     );
     for row in &mut table.rows {
-        row.resize(measured + ITERATIONS.len(), "-".to_owned());
+        row.resize(measured_columns + ITERATIONS.len(), "-".to_owned());
     }
     for row in &published.rows {
         let mut cells = vec![published.text(row, name).unwrap_or("-").to_owned(), published.source()];
-        cells.resize(measured, "-".to_owned());
+        cells.resize(measured_columns, "-".to_owned());
         cells.extend(ITERATIONS.map(|iterations| {
             published.text(row, &format!("iterations_{iterations}_{unit}")).unwrap_or("-").to_owned()
         }));
@@ -265,15 +267,15 @@ fn add_server_times(samples: &StrategySamples<'_>, section: &mut Section) {
                     let by_round = samples.by_round(peer, &cell(*operations, call, iterations), server_ms);
                     median(&by_round.into_iter().map(|(_, ms)| ms).collect::<Vec<_>>())
                 };
-                let most = samples.iterations.last().copied().unwrap_or_default();
-                let cell = cell(*operations, call, most);
-                let calls = f64::from(most) * f64::from(crate::work::CALLS_PER_ITERATION);
-                let gain = (samples.compared().any(|strategy| strategy.peer_name() == *peer))
+                let max_iterations = samples.iterations.last().copied().unwrap_or_default();
+                let cell = cell(*operations, call, max_iterations);
+                let calls = f64::from(max_iterations) * f64::from(crate::work::CALLS_PER_ITERATION);
+                let gain = (samples.strategies_to_compare().any(|strategy| strategy.peer_name() == *peer))
                     .then(|| samples.improvement(peer, &cell, server_ms))
                     .flatten();
                 let mut row = vec![(*peer).to_owned()];
                 row.extend(samples.iterations.iter().map(|count| format_figure(server_ms_of(*count))));
-                row.push(format_figure(server_ms_of(most).map(|ms| ms / calls * 1e3)));
+                row.push(format_figure(server_ms_of(max_iterations).map(|ms| ms / calls * 1e3)));
                 row.push(format_percent(gain));
                 row.push(format_figure(samples.figure(peer, &cell, "lookup_ns")));
                 row

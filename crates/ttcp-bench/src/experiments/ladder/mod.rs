@@ -1,6 +1,6 @@
 //! The optimisation ladder: the speed-up of each step from an interpreter of type codes to compiled stubs.
 
-mod reference;
+mod published_tables;
 mod section;
 
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use super::store::Cell;
 use crate::harness::CommonArgs;
 use crate::harness::{BuiltInPeer, Peer};
 use crate::ladder;
-use crate::ladder::case::{Case, Kind as Element, Order};
+use crate::ladder::case::{Case, ElementType, Order};
 use crate::ladder::measurement::Side;
 use crate::work::parse_bytes;
 
@@ -54,7 +54,7 @@ pub struct LadderArgs {
     pub common: CommonArgs,
     /// Element types (default: all)
     #[arg(long, value_enum, value_delimiter = ',', value_name = "TYPES")]
-    pub types: Option<Vec<Element>>,
+    pub types: Option<Vec<ElementType>>,
     /// Steps, or raw: a copy of the bytes (default: all)
     #[arg(long, value_enum, value_delimiter = ',', value_name = "STEPS")]
     pub steps: Option<Vec<ladder::Step>>,
@@ -75,9 +75,9 @@ impl LadderArgs {
 pub(crate) fn plan(args: &LadderArgs, contenders: &[Contender]) -> Plan {
     let quick = args.common.quick;
     let types = args.types.as_deref().unwrap_or(if quick {
-        &[Element::Double, Element::BinStruct]
+        &[ElementType::Double, ElementType::BinStruct]
     } else {
-        &Element::ALL
+        &ElementType::ALL
     });
     let total = args.total.unwrap_or(if quick { SEQUENCE_BYTES } else { 64 << 20 }).to_string();
     let takes_part = |name: &str| contenders.iter().any(|one| one.peer.name == name);
@@ -155,7 +155,7 @@ fn figures(output: &ClientOutput<'_>) -> Result<Figures, String> {
 
 fn check_digest(line: &Value, digest: &str) -> Result<(), String> {
     let word = |name: &str| line.get(name).and_then(Value::as_str).unwrap_or_default();
-    let kind = Element::from_str(word("type"), false)?;
+    let kind = ElementType::from_str(word("type"), false)?;
     let order = Order::from_str(word("order"), false)?;
     let size = line.get("size").and_then(Value::as_u64).and_then(|size| usize::try_from(size).ok());
     let own = Case::new(kind, order, size.ok_or("the result has no size")?).digest();

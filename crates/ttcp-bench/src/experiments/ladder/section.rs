@@ -1,13 +1,13 @@
 //! The report's section about the ladder.
 
-use super::{CODE, NAME, SEQUENCE_BYTES, cell, reference, word};
+use super::{CODE, NAME, SEQUENCE_BYTES, cell, published_tables, word};
 use crate::experiments::store::{Cell, Sample, StoredResults};
 use crate::figures::{
     Axis, Chart, Column, Scale, Section, Series, Table, format_bytes, format_figure, published_table,
 };
 use crate::ladder::Step;
 use crate::ladder::base::Routine;
-use crate::ladder::case::{Kind, Order};
+use crate::ladder::case::{ElementType, Order};
 use crate::ladder::measurement::Side;
 use crate::literature::PublishedTable;
 use crate::statistics::median;
@@ -18,7 +18,7 @@ pub(super) fn section(data: &StoredResults) -> Section {
         Section::new(NAME, "The optimisation ladder: from an interpreter of type codes to stubs");
     section.text(format!(
         "Sequences of {} are marshalled within one process: the sender encodes values into memory, and the receiver decodes them \
-         and frees the decoded values. Step 0 has the control flow of the first IIOP engine. Each further step adds one published change. \
+         and frees the decoded values. Step 0 has the control flow of the first IIOP engine. Each of the steps 1 to 5 adds published changes. \
          Step 6 is zorb's engine for types that are known at run time; step 7 is its stubs. All have the same compiler and flags. \
          Before each measurement, the encoded bytes are compared with those of the stubs, and all decoded elements with the expected ones. \
          Native is the byte order of this machine; the published runs were between two machines of the same order. In native order, \
@@ -28,15 +28,15 @@ pub(super) fn section(data: &StoredResults) -> Section {
     ));
     for side in Side::ALL {
         for order in Order::ALL {
-            samples.rates(&mut section, side, order);
+            samples.add_rates(&mut section, side, order);
         }
     }
-    samples.factors(&mut section);
-    samples.code(&mut section);
+    samples.add_factors(&mut section);
+    samples.add_code_sizes(&mut section);
     for side in Side::ALL {
-        samples.calls(&mut section, side);
+        samples.add_call_counts(&mut section, side);
     }
-    reference::add_published(&mut section);
+    published_tables::add_published(&mut section);
     section
 }
 
@@ -44,15 +44,16 @@ struct LadderSamples<'d> {
     data: &'d StoredResults,
     steps: Vec<Step>,
     others: Vec<&'d str>,
-    kinds: Vec<Kind>,
+    kinds: Vec<ElementType>,
 }
 
 impl<'d> LadderSamples<'d> {
     fn of(data: &'d StoredResults) -> LadderSamples<'d> {
         let peers = data.peers(NAME);
         let steps = [Step::Raw].into_iter().chain(Step::ALL);
-        let has =
-            |kind: &Kind| data.samples_of(NAME).any(|sample| sample.cell.word("type") == Some(&word(kind)));
+        let has = |kind: &ElementType| {
+            data.samples_of(NAME).any(|sample| sample.cell.word("type") == Some(&word(kind)))
+        };
         LadderSamples {
             data,
             others: peers
@@ -61,21 +62,28 @@ impl<'d> LadderSamples<'d> {
                 .filter(|peer| steps.clone().all(|step| step.title() != *peer))
                 .collect(),
             steps: steps.filter(|step| peers.contains(&step.title())).collect(),
-            kinds: Kind::ALL.into_iter().filter(has).collect(),
+            kinds: ElementType::ALL.into_iter().filter(has).collect(),
         }
     }
 
-    fn figure(&self, step: Step, kind: Kind, side: Side, order: Order, name: &str) -> Option<f64> {
+    fn figure(&self, step: Step, kind: ElementType, side: Side, order: Order, name: &str) -> Option<f64> {
         self.figure_of_peer(step.title(), kind, side, order, name)
     }
 
-    fn figure_of_peer(&self, peer: &str, kind: Kind, side: Side, order: Order, name: &str) -> Option<f64> {
+    fn figure_of_peer(
+        &self,
+        peer: &str,
+        kind: ElementType,
+        side: Side,
+        order: Order,
+        name: &str,
+    ) -> Option<f64> {
         let cell = cell(&word(&kind), &word(&side), &word(&order));
         median(&self.data.figures(NAME, peer, &cell, name))
     }
 
     /// Returns the speed-up of a step over the original: the median of the ratios in each round.
-    fn factor(&self, step: Step, kind: Kind, side: Side, order: Order) -> Option<f64> {
+    fn factor(&self, step: Step, kind: ElementType, side: Side, order: Order) -> Option<f64> {
         let cell = cell(&word(&kind), &word(&side), &word(&order));
         let rates = |step: Step| -> Vec<(u32, f64)> {
             let is_selected = |sample: &&Sample| sample.peer == step.title() && sample.cell == cell;
@@ -89,9 +97,9 @@ impl<'d> LadderSamples<'d> {
         median(&rates(step).iter().filter_map(ratio).collect::<Vec<_>>())
     }
 
-    fn rates(&self, section: &mut Section, side: Side, order: Order) {
+    fn add_rates(&self, section: &mut Section, side: Side, order: Order) {
         let (side_word, order_word) = (word(&side), word(&order));
-        let line = |kind: &Kind| {
+        let line = |kind: &ElementType| {
             let points = Step::ALL.iter().filter_map(|step| {
                 Some((step.number() as f64, self.figure(*step, *kind, side, order, "mbit_s")?))
             });
@@ -120,7 +128,7 @@ impl<'d> LadderSamples<'d> {
         });
     }
 
-    fn factors(&self, section: &mut Section) {
+    fn add_factors(&self, section: &mut Section) {
         let measured_steps: Vec<Step> =
             Step::ALL.into_iter().skip(1).filter(|step| self.steps.contains(step)).collect();
         let published = PublishedTable::of("iiop98.speedup");
@@ -155,7 +163,7 @@ impl<'d> LadderSamples<'d> {
         section.table(Table { caption, columns, rows });
     }
 
-    fn code(&self, section: &mut Section) {
+    fn add_code_sizes(&self, section: &mut Section) {
         let cell = Cell::default().with("figure", CODE);
         let figure = |step: Step, name: &str| median(&self.data.figures(NAME, step.title(), &cell, name));
         let points = Step::ALL
@@ -192,20 +200,20 @@ impl<'d> LadderSamples<'d> {
         section.table(Table { caption, columns, rows: steps.map(row).collect() });
     }
 
-    fn calls(&self, section: &mut Section, side: Side) {
-        let counted: Vec<Step> = self
+    fn add_call_counts(&self, section: &mut Section, side: Side) {
+        let counted_steps: Vec<Step> = self
             .steps
             .iter()
             .copied()
             .filter(|step| !matches!(step, Step::Raw | Step::Program | Step::Compiled))
             .collect();
-        let published = |id: &str, kind: Kind, routine: &str| {
+        let published = |id: &str, kind: ElementType, routine: &str| {
             let table = PublishedTable::of(id).filter(|_| side == Side::Receiver)?;
             let keys = [("data_type", kind.name()), ("function", routine)];
             table.text(table.row(&keys)?, "calls_per_element")
         };
         let mut columns = vec![Column::words("type"), Column::words("routine")];
-        for step in &counted {
+        for step in &counted_steps {
             columns.push(Column::figures(step.title()));
             match (side, step) {
                 (Side::Receiver, Step::Inlined) => columns.push(Column::published("after step 1")),
@@ -218,11 +226,11 @@ impl<'d> LadderSamples<'d> {
             let each = |step: Step, name: &str| self.figure(step, *kind, side, Order::Native, name);
             for routine in Routine::NAMES {
                 let name = format!("calls_{routine}");
-                if counted.iter().all(|step| each(*step, &name).is_none()) {
+                if counted_steps.iter().all(|step| each(*step, &name).is_none()) {
                     continue;
                 }
                 let mut row = vec![kind.name().to_owned(), routine.to_owned()];
-                for step in &counted {
+                for step in &counted_steps {
                     // A counted step that does not list the routine does not call it.
                     let figure = each(*step, &name).or_else(|| each(*step, "calls").map(|_| 0.0));
                     row.push(format_count(figure));
@@ -239,7 +247,7 @@ impl<'d> LadderSamples<'d> {
                 rows.push(row);
             }
             let mut row = vec![kind.name().to_owned(), "Total".to_owned()];
-            for step in &counted {
+            for step in &counted_steps {
                 row.push(format_count(each(*step, "calls")));
                 if side == Side::Receiver && matches!(step, Step::Inlined | Step::Merged) {
                     row.push("-".to_owned());

@@ -27,7 +27,7 @@ pub struct CrowdArgs {
     #[arg(long, value_name = "PID")]
     pub server_pid: u32,
     /// Address of the server, or path of a file with its IOR
-    #[arg(long, value_name = "HOST:PORT|PATH")]
+    #[arg(long, value_name = "IP:PORT|PATH")]
     pub server_address: String,
     /// The option to exit with the parent process.
     #[command(flatten)]

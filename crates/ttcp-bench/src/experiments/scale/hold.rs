@@ -21,6 +21,8 @@ use crate::report;
 use crate::system;
 
 const SOCKET_TIMEOUT: Duration = Duration::from_secs(30);
+/// The figure with the mean time of a call over an idle connection, one connection after the other.
+pub(super) const IDLE_CALL_US: &str = "turn_us";
 
 /// Options of `ttcp hold`.
 #[derive(Debug, Clone, Args)]
@@ -32,7 +34,7 @@ pub struct HoldArgs {
     #[arg(long, value_name = "PID")]
     pub server_pid: u32,
     /// Address of the server, or path of a file with its IOR
-    #[arg(long, value_name = "HOST:PORT|PATH")]
+    #[arg(long, value_name = "IP:PORT|PATH")]
     pub server_address: String,
     /// The option to exit with the parent process.
     #[command(flatten)]
@@ -72,7 +74,7 @@ pub fn hold(args: &HoldArgs) -> anyhow::Result<ExitCode> {
             let number = u64::MAX - number as u64;
             server.echo(stream, number).context("a call over an idle connection failed")?;
         }
-        figures.insert("turn_us", start.elapsed().as_secs_f64() * 1e6 / held.len() as f64);
+        figures.insert(IDLE_CALL_US, start.elapsed().as_secs_f64() * 1e6 / held.len() as f64);
         print_with_figures(&mut line, figures)?;
     } else {
         print_with_figures(&mut run_client(&args.client)?, figures)?;
@@ -111,13 +113,13 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Returns the server with an address of the form HOST:PORT, or with the reference in an IOR file.
+    /// Returns the server with an address of the form IP:PORT, or with the reference in an IOR file.
     pub(super) fn of(text: &str) -> anyhow::Result<Server> {
         if let Ok(address) = text.parse() {
             return Ok(Server { address, key: None });
         }
         let Ok(address) = text.parse::<Address>();
-        let Address::File(path) = &address else { bail!("{text} is neither HOST:PORT nor an IOR file") };
+        let Address::File(path) = &address else { bail!("{text} is neither IP:PORT nor an IOR file") };
         let ior: Ior =
             address.url(Object::Ttcp)?.parse().with_context(|| format!("no IOR in {}", path.display()))?;
         let profile = ior.iiop_profile().context("the reference has no TCP address")?;

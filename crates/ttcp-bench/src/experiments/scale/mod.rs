@@ -16,6 +16,7 @@ use crate::harness::{BuiltInPeer, CommonArgs, Peer};
 use crate::system;
 
 pub use crowd::{CrowdArgs, crowd};
+use hold::IDLE_CALL_US;
 pub use hold::{HoldArgs, hold};
 
 const NAME: &str = "scale";
@@ -191,10 +192,10 @@ fn participants(args: &ScaleArgs, part: Part, contenders: &[Contender]) -> Vec<(
 fn step(args: &ScaleArgs, part: Part, count: u32, peer: &Peer, server: &[String]) -> Step {
     let calls = |full: u32, quick: u32| args.n.unwrap_or(if args.common.quick { quick } else { full });
     let words = |test: &str, n: u32| vec![test.to_owned(), "--n".to_owned(), n.to_string()];
-    let (mut peer, mut server) = (peer.clone(), server.to_vec());
+    let (mut peer, mut server_arguments) = (peer.clone(), server.to_vec());
     let (client, figures): (_, FigureFn) = match part {
         Part::Objects => {
-            server.extend(["--objects".to_owned(), count.to_string()]);
+            server_arguments.extend(["--objects".to_owned(), count.to_string()]);
             peer.client = hold_command(0, peer.client);
             (words("objects", calls(20_000, 500)), figures_of_objects)
         }
@@ -212,7 +213,7 @@ fn step(args: &ScaleArgs, part: Part, count: u32, peer: &Peer, server: &[String]
             (Vec::new(), figures_of_crowd)
         }
     };
-    Step { cell: part.cell(count), peer, server, client, figures, perform: Step::run_once }
+    Step { server_arguments, ..Step::new(&part.cell(count), &peer, client, figures) }
 }
 
 /// Returns a command line of this program. The placeholders `{pid}` and `{ready}` are replaced with the
@@ -255,8 +256,9 @@ fn figures_of_objects(output: &ClientOutput<'_>) -> Result<Figures, String> {
 }
 
 fn figures_of_connections(output: &ClientOutput<'_>) -> Result<Figures, String> {
-    let has_held = output.line.get("beside").is_some_and(|added| added.get("turn_us").is_some());
-    let names = ["memory_bytes", "first_memory_bytes", "all_memory_bytes", "threads", "open_secs", "turn_us"];
+    let has_held = output.line.get("beside").is_some_and(|added| added.get(IDLE_CALL_US).is_some());
+    let names =
+        ["memory_bytes", "first_memory_bytes", "all_memory_bytes", "threads", "open_secs", IDLE_CALL_US];
     latency_and_added(output, if has_held { &names } else { &names[..1] })
 }
 
@@ -285,7 +287,8 @@ mod tests {
 
     fn format_step(step: &Step) -> String {
         let words = |words: &[String]| words.join(" ");
-        format!("{} {}: {} | {}", step.peer.name, step.cell.name(), words(&step.server), words(&step.client))
+        let (server, client) = (words(&step.server_arguments), words(&step.client_arguments));
+        format!("{} {}: {server} | {client}", step.peer.name, step.cell.name())
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The section of the report on `ttcp scale`.
 
 use super::super::store::StoredResults;
+use super::hold::IDLE_CALL_US;
 use super::{NAME, Part};
 use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, format_figure};
 use crate::statistics::median;
@@ -14,7 +15,7 @@ struct PartSamples<'d> {
 }
 
 /// A function that returns the figure of a peer for a number of objects, connections or clients.
-type FigureFn<'f> = &'f dyn Fn(&str, u32) -> Option<f64>;
+type FigureByCount<'f> = &'f dyn Fn(&str, u32) -> Option<f64>;
 /// A column of a table with a row for each peer: the heading, and the function that returns a peer's cell.
 type PeerColumn<'f> = (&'f str, &'f dyn Fn(&str) -> String);
 
@@ -38,7 +39,7 @@ impl<'d> PartSamples<'d> {
     }
 
     /// Returns a chart of a figure by count, with a line for each peer.
-    fn chart(&self, caption: &str, x: Scale, y_title: &str, figure: FigureFn<'_>) -> Chart {
+    fn chart(&self, caption: &str, x: Scale, y_title: &str, figure: FigureByCount<'_>) -> Chart {
         let line = |peer: &&str| {
             let point = |count: &u32| Some((f64::from(*count), figure(peer, *count)?));
             Series::measured(*peer, self.counts.iter().filter_map(point).collect())
@@ -52,10 +53,10 @@ impl<'d> PartSamples<'d> {
     }
 
     /// Returns a table with a row for each count, and the same columns for each peer.
-    fn table_by_count(&self, caption: &str, figures: &[(&str, FigureFn<'_>)]) -> Table {
+    fn table_by_count(&self, caption: &str, figures: &[(&str, FigureByCount<'_>)]) -> Table {
         let mut columns = vec![Column::figures(self.part.setting())];
         for peer in &self.peers {
-            let column = |(index, (title, _)): (usize, &(&str, FigureFn<'_>))| match index {
+            let column = |(index, (title, _)): (usize, &(&str, FigureByCount<'_>))| match index {
                 0 => Column::figures(format!("{peer}, {title}")),
                 _ => Column::figures(*title),
             };
@@ -171,7 +172,7 @@ fn connections(samples: &PartSamples<'_>, section: &mut Section) {
         "Time of a call over one connection while the others are idle, and memory of the server.",
         &[("us", &p50), ("99 %", &p99), ("MiB", &memory)],
     ));
-    let max_connections = |peer: &str| samples.max_count(peer, "turn_us");
+    let max_connections = |peer: &str| samples.max_count(peer, IDLE_CALL_US);
     let figure_of_most = |peer: &str, name: &str| samples.median(peer, max_connections(peer)?, name);
     // The two figures below differ by all connections except the first one and the client's own.
     let growth = |peer: &str| {
@@ -183,7 +184,7 @@ fn connections(samples: &PartSamples<'_>, section: &mut Section) {
     let per_connection = |peer: &str| format_integer(growth(peer));
     let threads = |peer: &str| format_integer(figure_of_most(peer, "threads"));
     let open_time = |peer: &str| format_integer(figure_of_most(peer, "open_secs").map(|secs| secs * 1e3));
-    let time_in_turn = |peer: &str| format_figure(figure_of_most(peer, "turn_us"));
+    let time_in_turn = |peer: &str| format_figure(figure_of_most(peer, IDLE_CALL_US));
     section.table(samples.table_by_peer(
         "With the most connections: memory of the server per connection, threads of the server, time to open all connections with a \
          call over each, and time of a call over each in turn.",

@@ -118,7 +118,7 @@ impl<'d> SettingSummary<'d> {
         let is_selected = |key: &SampleKey<'_>| key.0 == peer && key.2 == mode.name();
         let selected = self.samples.iter().filter(|(key, _)| is_selected(key));
         for sample in selected.flat_map(|(_, samples)| samples) {
-            let Some(times) = line(sample).and_then(|line| times(line, "time_ns").ok()) else { continue };
+            let Some(times) = client_line(sample).and_then(|l| times(l, "time_ns").ok()) else { continue };
             messages += times.len();
             let Some(series_median_us) = median(&times) else { continue };
             let outlier = |index: usize| {
@@ -147,7 +147,7 @@ pub(super) fn message_bytes(units: u64) -> u64 {
     16 + 32 * units
 }
 
-fn line(sample: &Sample) -> Option<&Value> {
+fn client_line(sample: &Sample) -> Option<&Value> {
     match &sample.outcome {
         Outcome::Figures { line, .. } => Some(line),
         Outcome::Failure { .. } => None,

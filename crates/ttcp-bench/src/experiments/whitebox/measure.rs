@@ -53,7 +53,7 @@ pub(super) fn by_perf(step: &Step, context: &mut RunContext<'_>) -> Result<Outco
         let bad_line = |reason: String| Failure::BadLine { reason, line: run.line.to_string() };
         let secs = line_figure(&run.line, "secs").map_err(bad_line)?;
         let flood = Duration::try_from_secs_f64(secs).unwrap_or_default();
-        let span = run.ended_at.saturating_sub(flood)..run.ended_at;
+        let span = run.line_received_at.saturating_sub(flood)..run.line_received_at;
         let (profile, samples) = perf.read(&file, &span).map_err(failed)?;
         if samples == 0 {
             continue;
@@ -76,9 +76,9 @@ pub(super) fn by_callgrind(step: &Step, context: &mut RunContext<'_>) -> Result<
     let many = (SHORT_RUN_MESSAGES..)
         .find(|many| with_warm_up(*many) >= with_warm_up(SHORT_RUN_MESSAGES) + requested)
         .unwrap_or(SHORT_RUN_MESSAGES + requested);
-    let mut execute = |messages: u64, chains| {
+    let mut execute = |messages: u64, records_chains| {
         let file = context.dir.join(PROFILE_FILE);
-        let command_prefix = callgrind.command_prefix(&file.to_string_lossy(), chains);
+        let command_prefix = callgrind.command_prefix(&file.to_string_lossy(), records_chains);
         let total = ["--total".to_owned(), (messages * message_bytes).to_string()];
         let run = run_profiled(step, context, &command_prefix, &total)?;
         let execution = read_and_remove(callgrind, &file).map_err(failed)?;
@@ -142,9 +142,9 @@ fn run_profiled(
         Side::Sender => drop(peer.client.splice(0..0, command_prefix.iter().cloned())),
         Side::Receiver => drop(peer.server.splice(0..0, command_prefix.iter().cloned())),
     }
-    let client = step.client.iter().chain(arguments).cloned().collect();
+    let client = step.client_arguments.iter().chain(arguments).cloned().collect();
     context.children.set_grace_period(Some(PROFILE_TIMEOUT));
-    let run = peer.run_once(&step.server, client, context);
+    let run = peer.run_once(&step.server_arguments, client, context);
     context.children.set_grace_period(None);
     run
 }
@@ -167,8 +167,8 @@ fn message_bytes(step: &Step) -> u64 {
 }
 
 fn total_option(step: &Step) -> u64 {
-    let option = step.client.iter().position(|word| word == "--total");
-    option.and_then(|option| step.client.get(option + 1)?.parse().ok()).unwrap_or_default()
+    let option = step.client_arguments.iter().position(|word| word == "--total");
+    option.and_then(|option| step.client_arguments.get(option + 1)?.parse().ok()).unwrap_or_default()
 }
 
 /// Returns the bytes that the client sends with `--total total`, which is a whole number of messages.
@@ -205,7 +205,7 @@ fn functions(profile: &Profile, scale: f64, keeps_called: bool) -> Vec<Function>
 fn chain_to_write(chains: &[Chain]) -> Option<Vec<String>> {
     let caller =
         |chain: &&Chain| chain.functions.iter().position(|function| ChainEnd::Caller.contains(function));
-    let writes = frequent(chains, Group::Write).filter_map(|chain| Some((caller(&chain)?, chain)));
+    let writes = frequent_chains(chains, Group::Write).filter_map(|chain| Some((caller(&chain)?, chain)));
     let (caller, write) = writes.min_by_key(|(caller, _)| *caller)?;
     Some(write.functions.iter().take(caller).rev().cloned().collect())
 }
@@ -223,13 +223,13 @@ fn chain_to_servant(chains: &[Chain]) -> Option<Vec<String>> {
     // Some peers also read while they unmarshal.
     let unmarshals =
         |read: &&Chain| read.functions.iter().any(|function| Group::of(function) == Group::Marshal);
-    let shared = frequent(chains, Group::Read).filter(|read| !unmarshals(read)).map(common).max()?;
+    let shared = frequent_chains(chains, Group::Read).filter(|read| !unmarshals(read)).map(common).max()?;
     Some(servant.functions.iter().rev().skip(shared).cloned().collect())
 }
 
 /// Returns the chains of a group that make at least one system call for every two messages. The function that
 /// belongs to the group may be a caller of the function that makes the system call.
-fn frequent(chains: &[Chain], group: Group) -> impl Iterator<Item = &Chain> {
+fn frequent_chains(chains: &[Chain], group: Group) -> impl Iterator<Item = &Chain> {
     let of_group = move |chain: &&Chain| {
         let mut groups =
             chain.functions.iter().take(MAX_SEARCHED_CALLERS).map(|function| Group::of(function));

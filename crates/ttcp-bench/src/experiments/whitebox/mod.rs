@@ -44,8 +44,8 @@ const TOTAL_BYTES: u64 = 64 << 20;
 /// Size of the flood that perf samples. A flood of `TOTAL_BYTES` takes only a few dozen milliseconds.
 const SAMPLED_BYTES: u64 = 1 << 30;
 
-/// Peers that are omitted by default. Profilers do not know the functions of JacORB. The other peers differ
-/// little from peers that are measured, or the difference is not visible in profiles.
+/// Peers that are omitted by default. Profilers do not know the functions of JacORB. The others of this
+/// list differ little from peers that are measured, or the difference is not visible in profiles.
 const EXCLUDED_PEERS: &[&str] = &["zorb-copying", "zorb-unix", "zorb-uring", "cxx", "c-zero-copy", "jacorb"];
 
 /// Options of `ttcp whitebox`.

@@ -24,7 +24,7 @@ pub(crate) struct Heap {
 }
 
 impl Heap {
-    /// Returns a block of at least `size` bytes with arbitrary contents.
+    /// Allocates a block of at least `size` bytes with arbitrary contents, and returns its handle.
     #[inline(never)]
     pub(crate) fn allocate(&mut self, size: usize) -> Result<u64, Fault> {
         if size > MAX_BLOCK_BYTES {

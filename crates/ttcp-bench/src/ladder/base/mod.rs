@@ -23,6 +23,7 @@ pub(crate) enum Fault {
 
 pub(crate) type Status = Result<(), Fault>;
 
+/// The state of an engine, which all its routines pass on.
 #[derive(Debug, Default)]
 pub(crate) struct Environment {
     pub(crate) heap: Heap,
@@ -78,7 +79,7 @@ pub(crate) type Counts = [u64; Routine::NAMES.len()];
 
 /// Counts calls, or does nothing. Engines have it as a type parameter, so that it costs nothing if unused.
 pub(crate) trait CallCounter: fmt::Debug + 'static {
-    fn call(routine: Routine);
+    fn count(routine: Routine);
 }
 
 /// Does not count calls.
@@ -91,7 +92,7 @@ pub(crate) struct CallCounts;
 
 impl CallCounter for NoCounting {
     #[inline(always)]
-    fn call(_: Routine) {}
+    fn count(_: Routine) {}
 }
 
 thread_local! {
@@ -99,7 +100,7 @@ thread_local! {
 }
 
 impl CallCounter for CallCounts {
-    fn call(routine: Routine) {
+    fn count(routine: Routine) {
         COUNTS.with_borrow_mut(|counts| counts[routine as usize] += 1);
     }
 }

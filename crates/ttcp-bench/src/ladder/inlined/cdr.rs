@@ -11,8 +11,8 @@ use super::{CallCounter, Fault, Routine, Status, raise};
 
 #[derive(Debug)]
 pub(crate) struct Cdr<'a, T> {
-    read: &'a [u8],
-    written: Vec<u8>,
+    input: &'a [u8],
+    output: Vec<u8>,
     next: usize,
     swaps_bytes: bool,
     counter: PhantomData<T>,
@@ -20,13 +20,13 @@ pub(crate) struct Cdr<'a, T> {
 
 impl<'a, T: CallCounter> Cdr<'a, T> {
     /// Returns a reader of these bytes. If `swaps_bytes` is set, they are in the opposite byte order.
-    pub(crate) fn reader(read: &'a [u8], swaps_bytes: bool) -> Self {
-        Self { read, written: Vec::new(), next: 0, swaps_bytes, counter: PhantomData }
+    pub(crate) fn reader(input: &'a [u8], swaps_bytes: bool) -> Self {
+        Self { input, output: Vec::new(), next: 0, swaps_bytes, counter: PhantomData }
     }
 
     /// Returns a writer that overwrites this buffer, and extends it if necessary.
-    pub(crate) fn writer(written: Vec<u8>, swaps_bytes: bool) -> Self {
-        Self { read: &[], written, next: 0, swaps_bytes, counter: PhantomData }
+    pub(crate) fn writer(output: Vec<u8>, swaps_bytes: bool) -> Self {
+        Self { input: &[], output, next: 0, swaps_bytes, counter: PhantomData }
     }
 
     /// Returns a reader of an encapsulation, whose first byte is its byte order.
@@ -34,7 +34,7 @@ impl<'a, T: CallCounter> Cdr<'a, T> {
     pub(crate) fn encapsulation(bytes: &'a [u8]) -> Result<Self, Fault> {
         let little = *bytes.first().ok_or(Fault::End)? != 0;
         let swaps_bytes = little != cfg!(target_endian = "little");
-        Ok(Self { read: bytes, written: Vec::new(), next: 1, swaps_bytes, counter: PhantomData })
+        Ok(Self { input: bytes, output: Vec::new(), next: 1, swaps_bytes, counter: PhantomData })
     }
 
     pub(crate) fn position(&self) -> usize {
@@ -43,7 +43,7 @@ impl<'a, T: CallCounter> Cdr<'a, T> {
 
     /// Returns the buffer, whose first [`position`](Self::position) bytes are the output.
     pub(crate) fn into_buffer(self) -> Vec<u8> {
-        self.written
+        self.output
     }
 
     #[inline(always)]
@@ -54,7 +54,7 @@ impl<'a, T: CallCounter> Cdr<'a, T> {
     #[inline(always)]
     fn next_bytes<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
         let at = self.aligned(N);
-        let Some(bytes) = self.read.get(at..).and_then(<[u8]>::first_chunk) else {
+        let Some(bytes) = self.input.get(at..).and_then(<[u8]>::first_chunk) else {
             return Err(raise(Fault::End));
         };
         self.next = at + N;
@@ -66,10 +66,10 @@ impl<'a, T: CallCounter> Cdr<'a, T> {
     fn next_space<const N: usize>(&mut self) -> Result<&mut [u8; N], Fault> {
         let at = self.aligned(N);
         self.next = at + N;
-        if self.next > self.written.len() {
+        if self.next > self.output.len() {
             self.grow();
         }
-        match self.written.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
+        match self.output.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
             Some(space) => Ok(space),
             None => Err(raise(Fault::Memory)),
         }
@@ -153,10 +153,10 @@ impl<'a, T: CallCounter> Cdr<'a, T> {
         }
         let at = self.next;
         self.next = at.saturating_add(count.saturating_mul(size));
-        if self.next > self.written.len() {
+        if self.next > self.output.len() {
             self.grow();
         }
-        self.written.get_mut(at..self.next).ok_or(Fault::Memory)
+        self.output.get_mut(at..self.next).ok_or(Fault::Memory)
     }
 
     pub(crate) fn swaps_bytes(&self) -> bool {
@@ -166,12 +166,12 @@ impl<'a, T: CallCounter> Cdr<'a, T> {
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
-        self.written.resize((2 * self.next).max(1 << 10), 0);
+        self.output.resize((2 * self.next).max(1 << 10), 0);
     }
 
     #[inline(never)]
     pub(crate) fn skip_string(&mut self) -> Status {
-        T::call(Routine::SkipString);
+        T::count(Routine::SkipString);
         let length = self.get_long()? as usize;
         self.take(length).map(drop)
     }
@@ -179,7 +179,7 @@ impl<'a, T: CallCounter> Cdr<'a, T> {
     /// Reads a type code. Returns its kind, and its parameters without copying them.
     #[inline(never)]
     pub(crate) fn get_type_code(&mut self) -> Result<(u32, &'a [u8]), Fault> {
-        T::call(Routine::GetTypeCode);
+        T::count(Routine::GetTypeCode);
         let kind = self.get_long()?;
         let parameters = match kind {
             0..=12 | 23 | 24 => &[][..],
@@ -194,7 +194,7 @@ impl<'a, T: CallCounter> Cdr<'a, T> {
 
     #[inline(always)]
     fn take(&mut self, length: usize) -> Result<&'a [u8], Fault> {
-        let taken = self.read.get(self.next..).and_then(|rest| rest.get(..length)).ok_or(Fault::End)?;
+        let taken = self.input.get(self.next..).and_then(|rest| rest.get(..length)).ok_or(Fault::End)?;
         self.next += length;
         Ok(taken)
     }
@@ -202,6 +202,6 @@ impl<'a, T: CallCounter> Cdr<'a, T> {
 
 #[inline(never)]
 fn swap_bytes<T: CallCounter, const N: usize>(bytes: &mut [u8; N]) {
-    T::call(Routine::Swap);
+    T::count(Routine::Swap);
     bytes.reverse();
 }

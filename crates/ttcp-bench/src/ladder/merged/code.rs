@@ -111,7 +111,7 @@ impl<'a> TypeCode<'a> {
 
 #[inline(never)]
 pub(crate) fn typecode_param<'a, T: CallCounter>(code: &TypeCode<'a>) -> Result<TypeCode<'a>, Fault> {
-    T::call(Routine::TypeCodeParam);
+    T::count(Routine::TypeCodeParam);
     let (kind, parameters) = code.parameters::<T>()?.get_type_code()?;
     let layout = code.layout.parts.first().ok_or(Fault::End)?;
     Ok(TypeCode { kind, parameters, layout })

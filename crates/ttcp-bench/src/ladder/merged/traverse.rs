@@ -58,7 +58,7 @@ pub(crate) fn free<T: CallCounter>(
     stream: &mut Cdr<'_, T>,
     env: &mut Environment,
 ) -> Status {
-    T::call(Routine::DeepFree);
+    T::count(Routine::DeepFree);
     if code.kind != SEQUENCE {
         return traverse(code, Operation::Free, value, target, stream, env, None);
     }
@@ -83,7 +83,7 @@ pub(crate) fn traverse<T: CallCounter>(
     env: &mut Environment,
     element: Option<&TypeCode<'_>>,
 ) -> Status {
-    T::call(Routine::Traverse);
+    T::count(Routine::Traverse);
     match code.kind {
         SEQUENCE => {
             let own;

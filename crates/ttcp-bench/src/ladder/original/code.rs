@@ -36,7 +36,7 @@ impl<'a> TypeCode<'a> {
     /// Returns the kind, by a counted call.
     #[inline(never)]
     pub(crate) fn kind<T: CallCounter>(&self) -> u32 {
-        T::call(Routine::Kind);
+        T::count(Routine::Kind);
         self.kind
     }
 

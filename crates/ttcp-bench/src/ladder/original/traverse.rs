@@ -16,7 +16,7 @@ pub(crate) fn traverse<T: CallCounter>(
     env: &mut Environment,
     visit: Visit<T>,
 ) -> Status {
-    T::call(Routine::Traverse);
+    T::count(Routine::Traverse);
     match code.kind {
         SEQUENCE => {
             let (length, buffer) = memory::load_sequence(value)?;
@@ -72,7 +72,7 @@ pub(crate) fn struct_traverse<T: CallCounter>(
     env: &mut Environment,
     visit: Option<Visit<T>>,
 ) -> Result<(usize, usize), Fault> {
-    T::call(Routine::StructTraverse);
+    T::count(Routine::StructTraverse);
     // These are the repository id and the name.
     parameters.skip_string()?;
     parameters.skip_string()?;
@@ -98,7 +98,7 @@ pub(crate) fn calc_nested_size_and_alignment<T: CallCounter>(
     code: &TypeCode<'_>,
     env: &mut Environment,
 ) -> Result<(usize, usize), Fault> {
-    T::call(Routine::SizeAndAlignment);
+    T::count(Routine::SizeAndAlignment);
     let kind = code.kind;
     if let Some(layout) = basic_layout(kind) {
         return Ok(layout);
@@ -135,7 +135,7 @@ pub(crate) fn element_size<T: CallCounter>(
 /// Returns the number of parameters of a sequence's or array's type code.
 #[inline(never)]
 fn param_count<T: CallCounter>(code: &TypeCode<'_>) -> usize {
-    T::call(Routine::ParamCount);
+    T::count(Routine::ParamCount);
     if matches!(code.kind, SEQUENCE | ARRAY) { 2 } else { 0 }
 }
 
@@ -145,7 +145,7 @@ pub(crate) fn typecode_param<'a, T: CallCounter>(
     code: &TypeCode<'a>,
     env: &mut Environment,
 ) -> Result<TypeCode<'a>, Fault> {
-    T::call(Routine::TypeCodeParam);
+    T::count(Routine::TypeCodeParam);
     if param_count::<T>(code) < 1 {
         return Err(Fault::Kind(code.kind));
     }

@@ -18,7 +18,7 @@ pub(crate) fn encoder<T: CallCounter>(
     stream: &mut Cdr<'_, T>,
     env: &mut Environment,
 ) -> Status {
-    T::call(Routine::Encoder);
+    T::count(Routine::Encoder);
     match code.kind {
         NULL | VOID => Ok(()),
         BOOLEAN | CHAR | OCTET => stream.put_octet(u8::from_ne_bytes(load(value, 0)?)),
@@ -43,7 +43,7 @@ pub(crate) fn decoder<T: CallCounter>(
     stream: &mut Cdr<'_, T>,
     env: &mut Environment,
 ) -> Status {
-    T::call(Routine::Decoder);
+    T::count(Routine::Decoder);
     match code.kind {
         NULL | VOID => Ok(()),
         BOOLEAN | CHAR | OCTET => store(value, 0, stream.get_octet()?.to_ne_bytes()),
@@ -110,7 +110,7 @@ pub(crate) fn deep_free<T: CallCounter>(
     stream: &mut Cdr<'_, T>,
     env: &mut Environment,
 ) -> Status {
-    T::call(Routine::DeepFree);
+    T::count(Routine::DeepFree);
     match code.kind::<T>() {
         SEQUENCE => {
             traverse(code, value, target, stream, env, deep_free)?;

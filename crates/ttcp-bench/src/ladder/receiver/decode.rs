@@ -28,7 +28,7 @@ fn decode_sequence<T: CallCounter>(
     stream: &mut Cdr<'_, T>,
     env: &mut Environment,
 ) -> Status {
-    T::call(Routine::Decoder);
+    T::count(Routine::Decoder);
     let element = typecode_param::<T>(code)?;
     let length = stream.get_long()?;
     let bound = ulong_param::<T>(code)?;
@@ -50,7 +50,7 @@ fn decode_struct<T: CallCounter>(
     stream: &mut Cdr<'_, T>,
     env: &mut Environment,
 ) -> Status {
-    T::call(Routine::Decoder);
+    T::count(Routine::Decoder);
     let mut parameters = code.parameters::<T>()?;
     // These are the repository id and the name.
     parameters.skip_string()?;
@@ -77,7 +77,7 @@ fn decode_array<T: CallCounter>(
     stream: &mut Cdr<'_, T>,
     env: &mut Environment,
 ) -> Status {
-    T::call(Routine::Decoder);
+    T::count(Routine::Decoder);
     let count = ulong_param::<T>(code)? as usize;
     elements(element, count, value, stream, env)
 }

@@ -28,7 +28,7 @@ fn encode_sequence<T: CallCounter>(
     stream: &mut Cdr<'_, T>,
     env: &mut Environment,
 ) -> Status {
-    T::call(Routine::Encoder);
+    T::count(Routine::Encoder);
     let element = typecode_param::<T>(code)?;
     let (length, buffer) = memory::load_sequence(value)?;
     stream.put_long(length)?;
@@ -45,7 +45,7 @@ fn encode_struct<T: CallCounter>(
     stream: &mut Cdr<'_, T>,
     env: &mut Environment,
 ) -> Status {
-    T::call(Routine::Encoder);
+    T::count(Routine::Encoder);
     let mut parameters = code.parameters::<T>()?;
     // These are the repository id and the name.
     parameters.skip_string()?;
@@ -72,7 +72,7 @@ fn encode_array<T: CallCounter>(
     stream: &mut Cdr<'_, T>,
     env: &mut Environment,
 ) -> Status {
-    T::call(Routine::Encoder);
+    T::count(Routine::Encoder);
     let count = ulong_param::<T>(code)? as usize;
     elements(element, count, value, stream, env)
 }

@@ -43,7 +43,7 @@ fn decode_run<T: CallCounter, const N: usize>(
     value: &mut [u8],
     stream: &mut Cdr<'_, T>,
 ) -> Status {
-    T::call(Routine::Decoder);
+    T::count(Routine::Decoder);
     let bytes = stream.get_run(count, N)?;
     match value.get_mut(..bytes.len()) {
         Some(value) => copy_swapped::<N>(bytes, value, stream.swaps_bytes()),
@@ -58,7 +58,7 @@ fn encode_run<T: CallCounter, const N: usize>(
     value: &mut [u8],
     stream: &mut Cdr<'_, T>,
 ) -> Status {
-    T::call(Routine::Encoder);
+    T::count(Routine::Encoder);
     let swaps_bytes = stream.swaps_bytes();
     let Some(value) = value.get(..count.saturating_mul(N)) else { return Err(raise(Fault::Memory)) };
     copy_swapped::<N>(value, stream.put_run(count, N)?, swaps_bytes);

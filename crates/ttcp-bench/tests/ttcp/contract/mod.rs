@@ -395,9 +395,9 @@ async fn jacorb_finds_what_differs() {
 /// omniORB's stubs write the same bytes as zorb's, by which the ladder compares them with its steps.
 #[test]
 fn omniorb_marshals_what_stubs_do() {
-    use ttcp_bench::ladder::case::{Case, Kind, Order};
+    use ttcp_bench::ladder::case::{Case, ElementType, Order};
     let Some(program) = Foreign::OmniOrb.program("bench-client") else { return };
-    for kind in Kind::ALL {
+    for kind in ElementType::ALL {
         for (order, word) in Order::ALL.into_iter().zip(["native", "foreign"]) {
             let name = kind.name().to_lowercase();
             let arguments =

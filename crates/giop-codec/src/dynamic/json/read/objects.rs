@@ -118,7 +118,7 @@ impl PartSeed<'_> {
             (Some(_), None) => DynErrorKind::InvalidValue("the member that `$case` selects is missing"),
             // Without `$case`, the discriminator is the member's label, if it has only one.
             (None, Some((member, true, value))) => {
-                let discriminator = member.label;
+                let discriminator = member.label_or_visibility;
                 return Ok(Value::Union(Box::new(UnionValue { discriminator, value: Some(value) })));
             }
             (None, _) => DynErrorKind::MissingMember(key::CASE.into()),
@@ -228,7 +228,7 @@ impl PartSeed<'_> {
                     let json = map.next_value::<Json>()?;
                     let id = json.as_str();
                     if id.is_none_or(|id| Ok(id) != expected.id()) {
-                        let known = id.and_then(|id| self.state.known.find(id).cloned());
+                        let known = id.and_then(|id| self.state.known_types.find(id).cloned());
                         let syntax = |text: String| self.state.fail(DynErrorKind::Syntax(text.into()));
                         let found = known.map_or_else(|| code::from_json(&json), Ok).map_err(syntax)?;
                         code = found.unaliased();

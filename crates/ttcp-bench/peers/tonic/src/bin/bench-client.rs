@@ -1,4 +1,5 @@
-//! The client of the gRPC peer, with one connection, one thread, and the loops of all peers in Rust.
+//! The client of the gRPC peer. It has one connection and one thread, and uses the test loops that all peers
+//! in Rust share.
 
 use std::net::SocketAddrV4;
 

@@ -1,4 +1,4 @@
-//! `@stream` results of servants in this process. The caller polls the source as a part of the request.
+//! Collocated requests with a `@stream` result, whose source the client polls in the context of the request.
 
 use std::fmt;
 use std::future::Future;
@@ -14,13 +14,13 @@ use crate::servant::current::Request;
 use crate::servant::request::{panicked, reply_timeout};
 
 /// A collocated request whose result is a stream that the caller is reading.
-pub(crate) struct ServedResult {
+pub(crate) struct CollocatedRequest {
     request: Request,
     deadline: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl ServedResult {
+impl CollocatedRequest {
     pub(crate) fn new(request: Request, deadline: Option<Instant>) -> Self {
         Self { request, deadline, timer: None }
     }
@@ -44,8 +44,8 @@ impl ServedResult {
     }
 }
 
-impl fmt::Debug for ServedResult {
+impl fmt::Debug for CollocatedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServedResult").field("deadline", &self.deadline).finish_non_exhaustive()
+        f.debug_struct("CollocatedRequest").field("deadline", &self.deadline).finish_non_exhaustive()
     }
 }

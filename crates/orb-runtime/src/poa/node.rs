@@ -1,6 +1,6 @@
 //! The part of a POA's state that module `servant` does not use: its parent, children, manager and objects.
 //!
-//! [`PoaGate`] is the part that is used for dispatching requests.
+//! [`PoaCore`] is the part that is used for dispatching requests.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -20,10 +20,10 @@ use crate::poa::policy::{
 };
 use crate::poa::servant_activation::ServantActivations;
 use crate::poa::slots::ObjectLookup;
-use crate::poa::step_queue::is_step_of;
+use crate::poa::step_table::is_in_activator_of;
 use crate::runtime::Shared;
 use crate::servant::active_object::ActiveObject;
-use crate::servant::poa_gate::{Gate, PoaGate};
+use crate::servant::poa_core::{Gate, PoaCore};
 use crate::servant::thread_model::Turn;
 
 pub(crate) struct PoaNode {
@@ -38,7 +38,7 @@ pub(crate) struct PoaNode {
     pub(crate) manager: Arc<ManagerCore>,
     pub(crate) name: Box<str>,
     pub(crate) path: PoaPathBuf,
-    pub(crate) parent: Weak<PoaGate>,
+    pub(crate) parent: Weak<PoaCore>,
     pub(crate) servant_activations: ServantActivations,
     pub(crate) adapter_activations: AdapterActivations,
     pub(crate) children: Mutex<ChildPoas>,
@@ -48,7 +48,7 @@ pub(crate) struct PoaNode {
 
 #[derive(Default)]
 pub(crate) struct ChildPoas {
-    pub(crate) by_name: HashMap<Box<str>, Arc<PoaGate>>,
+    pub(crate) by_name: HashMap<Box<str>, Arc<PoaCore>>,
     /// The number of [`ChildInitGuard`]s of each child that is being initialized, by name.
     init_guards: HashMap<Box<str>, usize>,
     /// Set when the destruction of the POA begins. From then on, no child can be created.
@@ -57,7 +57,7 @@ pub(crate) struct ChildPoas {
 
 /// A guard that holds the requests for a child POA until it is dropped, even if the child exists already.
 pub(crate) struct ChildInitGuard<'a> {
-    parent: &'a Arc<PoaGate>,
+    parent: &'a Arc<PoaCore>,
     name: &'a str,
 }
 
@@ -66,11 +66,11 @@ pub(crate) struct PoaParams {
     pub(crate) path: PoaPathBuf,
     pub(crate) policies: Policies,
     pub(crate) lookup: ObjectLookup,
-    pub(crate) parent: Weak<PoaGate>,
+    pub(crate) parent: Weak<PoaCore>,
     pub(crate) is_initializing: bool,
 }
 
-impl PoaGate {
+impl PoaCore {
     #[inline]
     #[expect(clippy::expect_used, reason = "`new` is the only constructor and always sets a node")]
     pub(crate) fn node(&self) -> &PoaNode {
@@ -134,7 +134,9 @@ impl PoaGate {
     /// Returns whether this POA serves collocated calls of the current task although it is being initialized,
     /// because the task runs an activator of this ORB.
     pub(crate) fn serves_activator_task(&self, orb: &Shared) -> bool {
-        self.is_initializing() && is_step_of(orb) && self.node().manager.state() == PoaManagerState::Active
+        self.is_initializing()
+            && is_in_activator_of(orb)
+            && self.node().manager.state() == PoaManagerState::Active
     }
 
     /// Ends the initialization of this POA and of its descendants, except those with a [`ChildInitGuard`] of
@@ -267,7 +269,7 @@ impl PoaGate {
 }
 
 impl<'a> ChildInitGuard<'a> {
-    pub(crate) fn new(parent: &'a Arc<PoaGate>, name: &'a str) -> Self {
+    pub(crate) fn new(parent: &'a Arc<PoaCore>, name: &'a str) -> Self {
         *parent.children().init_guards.entry(name.into()).or_default() += 1;
         Self { parent, name }
     }
@@ -294,7 +296,7 @@ impl Drop for ChildInitGuard<'_> {
 impl Policies {
     /// Returns whether objects can be looked up by index. This requires that the POA chooses the ids, and
     /// serves only active objects of this run.
-    pub(crate) fn is_indexed(&self) -> bool {
+    pub(crate) fn can_be_indexed(&self) -> bool {
         self.lifespan == LifespanPolicy::Transient
             && self.id_assignment == IdAssignmentPolicy::System
             && self.retains()

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::runtime::Shared;
 use crate::servant::Refusal;
-use crate::servant::poa_gate::{Gate, PoaGate};
+use crate::servant::poa_core::{Gate, PoaCore};
 
 /// A future that completes when a running step ends. Its awaiter then repeats the look-up.
 pub(crate) type RunningStep = SharedFuture<BoxFuture<'static, Result<(), Refusal>>>;
@@ -41,8 +41,8 @@ tokio::task_local! {
     static ORB_OF_STEP: usize;
 }
 
-/// Returns whether the current task runs a step of this ORB. Such a task must not wait for steps.
-pub(crate) fn is_step_of(orb: &Shared) -> bool {
+/// Returns whether the current task runs an activator of this ORB. Such a task must not wait for steps.
+pub(crate) fn is_in_activator_of(orb: &Shared) -> bool {
     ORB_OF_STEP.try_with(|of| *of == std::ptr::from_ref(orb) as usize).unwrap_or(false)
 }
 
@@ -75,7 +75,7 @@ impl<K: Clone + Eq + Hash + Send + 'static> StepTable<K> {
     /// destroyed, minor OMG 1 if the limit of running steps is reached or there is no runtime.
     pub(crate) fn start_or_join<Q, W>(
         &self,
-        (poa, orb): (&PoaGate, &Arc<Shared>),
+        (poa, orb): (&PoaCore, &Arc<Shared>),
         key: &Q,
         already_exists: impl FnOnce() -> bool,
         work: impl FnOnce(K) -> W,

@@ -9,7 +9,7 @@ use zorb::dynamic::Idl;
 
 use super::calls::Sniffer;
 use super::read_events;
-use super::types::Types;
+use super::types::BodyDecoder;
 use wire::{Capture, Flag, Form, Line, USUAL, fragments};
 
 const IDL: &str = "module Bank { typedef sequence<long> Coins; exception Broke { double missing; };
@@ -63,7 +63,7 @@ fn damaged_captures_cause_no_panics_and_leave_no_buffers() {
     let mut random = Random(0x5eed_1234_5678_9abc);
     let mut messages = 0;
     let idl = Idl::parse(IDL).unwrap();
-    let mut types = [Types::new(Some(idl), &[]).unwrap(), Types::new(None, &[]).unwrap()];
+    let mut types = [BodyDecoder::new(Some(idl), &[]).unwrap(), BodyDecoder::new(None, &[]).unwrap()];
     for round in 0..1500 {
         let mut file = create_capture(&mut random);
         for _ in 0..random.below(12) {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use giop_codec::giop::RequestId;
 
-use super::lent::LentBuffer;
 use super::loan::{Loan, LoanPlace};
+use super::read_buf::LentBuffer;
 use super::stream::Stream;
 use super::stream_start::{ReplyStream, StreamSelector};
 use crate::pool::BufferPool;
@@ -81,7 +81,8 @@ pub(crate) struct SkippedMessage {
 #[derive(Debug)]
 pub(crate) struct Memory {
     pub(crate) pool: Arc<BufferPool>,
-    /// True if the pool has no memory for the current message. Reading waits for `Receiver::retry`.
+    /// True if the pool has no memory for the current message. Reading waits for
+    /// `Receiver::retry_memory`.
     pub(crate) starved: bool,
     pub(crate) largest_received: usize,
     /// True if memory must be provided because this side awaits replies.

@@ -14,10 +14,10 @@ use crate::DecodeError;
 /// Number of bytes that are zeroed at a time and overwritten while they are in the first-level cache.
 pub(crate) const TILE_BYTES: usize = 4096;
 
-/// Copies numbers of `1 << width` bytes, each reversed. Both slices must have the same length.
+/// Copies numbers of `1 << log2_size` bytes, each reversed. Both slices must have the same length.
 #[inline]
-pub(crate) fn swap(width: u8, from: &[u8], to: &mut [u8]) {
-    match width {
+pub(crate) fn swap(log2_size: u8, from: &[u8], to: &mut [u8]) {
+    match log2_size {
         0 => copy(from, to),
         1 => swap_shorts(from, to),
         2 => swap_longs(from, to),
@@ -36,10 +36,10 @@ pub(crate) fn copy(from: &[u8], to: &mut [u8]) {
 }
 
 impl Decoder<'_> {
-    /// Reads `n` numbers of `1 << width` bytes. Returns them aligned and in native byte order: as a view of
-    /// the message if possible, and as a copy otherwise.
-    pub(crate) fn read_numbers(&mut self, width: u8, n: usize) -> Result<Bytes, DecodeError> {
-        let view = match width {
+    /// Reads `n` numbers of `1 << log2_size` bytes. Returns them aligned and in native byte order: as a view
+    /// of the message if possible, and as a copy otherwise.
+    pub(crate) fn read_numbers(&mut self, log2_size: u8, n: usize) -> Result<Bytes, DecodeError> {
+        let view = match log2_size {
             0 => return self.take_shared(n),
             1 => self.view::<u16>(n)?,
             2 => self.view::<u32>(n)?,
@@ -49,15 +49,15 @@ impl Decoder<'_> {
         if let Some(bytes) = view {
             return Ok(bytes);
         }
-        let pad = padding(self.phase(), (1 << width).min(8));
-        let len = n.saturating_mul(1 << width);
+        let pad = padding(self.phase(), (1 << log2_size).min(8));
+        let len = n.saturating_mul(1 << log2_size);
         let padded_len = len.saturating_add(pad);
         let mut out: Vec<u8> = Vec::new();
         // If data is missing, no memory is reserved, and `take` fails below.
         if !self.has_contiguous(padded_len)
             || padded_len <= self.remaining() && !reserve_aligned(&mut out, len)
         {
-            return match width {
+            return match log2_size {
                 1 => self.read_numbers_as::<u16>(n),
                 2 => self.read_numbers_as::<u32>(n),
                 3 => self.read_numbers_as::<u64>(n),
@@ -70,7 +70,7 @@ impl Decoder<'_> {
             let start = out.len();
             out.resize(start + tile.len(), 0);
             let place = out.get_mut(start..).unwrap_or_default();
-            if self.is_foreign_order() { swap(width, tile, place) } else { copy(tile, place) }
+            if self.is_foreign_order() { swap(log2_size, tile, place) } else { copy(tile, place) }
         }
         Ok(out.into())
     }
@@ -90,10 +90,10 @@ fn reserve_aligned(out: &mut Vec<u8>, len: usize) -> bool {
         && out.as_ptr().align_offset(align_of::<LongDouble>().max(align_of::<u64>())) == 0
 }
 
-/// Reverses the bytes of each number of `1 << width` bytes in place.
+/// Reverses the bytes of each number of `1 << log2_size` bytes in place.
 #[inline(never)]
-pub(crate) fn swap_in_place(width: u8, numbers: &mut [u8]) {
-    match width {
+pub(crate) fn swap_in_place(log2_size: u8, numbers: &mut [u8]) {
+    match log2_size {
         0 => {}
         1 => drop(replace_each(numbers, swap_short)),
         2 => drop(replace_each(replace_each(numbers, swap_two_longs), swap_long)),
@@ -168,16 +168,16 @@ mod tests {
     #[test]
     fn numbers_of_all_widths_are_reversed_one_by_one() {
         let bytes: Vec<u8> = (0..=255).collect();
-        for width in 0..=4_u8 {
+        for log2_size in 0..=4_u8 {
             for count in 0..12 {
-                let len = count << width;
+                let len = count << log2_size;
                 let from = &bytes[..len];
                 let wanted: Vec<u8> =
-                    from.chunks(1 << width).flat_map(|number| number.iter().rev().copied()).collect();
+                    from.chunks(1 << log2_size).flat_map(|number| number.iter().rev().copied()).collect();
                 let mut to = vec![0; len];
-                super::swap(width, from, &mut to);
+                super::swap(log2_size, from, &mut to);
                 assert_eq!(to, wanted);
-                super::swap_in_place(width, &mut to);
+                super::swap_in_place(log2_size, &mut to);
                 assert_eq!(to, from);
             }
         }

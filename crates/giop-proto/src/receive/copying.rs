@@ -4,7 +4,7 @@
 use bytes::Bytes;
 
 use super::Receiver;
-use super::lent::{Deposit, LentBuffer};
+use super::read_buf::{Deposit, LentBuffer};
 
 impl Receiver {
     #[cold]
@@ -21,7 +21,7 @@ impl Receiver {
 
     /// Appends those of the `n` bytes in `window` that belong to the incomplete `message` to it.
     #[cold]
-    pub(super) fn read_staged(
+    pub(super) fn append_from_window(
         &mut self,
         mut message: Box<LentBuffer>,
         mut window: Box<LentBuffer>,

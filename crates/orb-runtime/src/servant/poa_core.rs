@@ -23,7 +23,7 @@ pub(crate) enum Gate {
 }
 
 /// A POA, with the state that is used for dispatching requests. The rest of its state is in `node`.
-pub(crate) struct PoaGate {
+pub(crate) struct PoaCore {
     gate: AtomicU8,
     /// Notified when the last request of an object ends, if a task waits for this event.
     pub(crate) idle_notify: Notify,
@@ -66,7 +66,7 @@ impl Gate {
     }
 }
 
-impl PoaGate {
+impl PoaCore {
     pub(crate) fn with_node(
         blocking_threads: Arc<Semaphore>,
         turn: Option<Turn>,
@@ -107,8 +107,8 @@ impl PoaGate {
     }
 }
 
-impl fmt::Debug for PoaGate {
+impl fmt::Debug for PoaCore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PoaGate").field("gate", &self.gate()).finish_non_exhaustive()
+        f.debug_struct("PoaCore").field("gate", &self.gate()).finish_non_exhaustive()
     }
 }

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use module_order::shape::violations;
+use module_order::size_limits::violations;
 
 fn of(files: &[(&str, &str)]) -> Vec<String> {
     let folder = tempfile::tempdir().expect("a directory");
