@@ -123,7 +123,7 @@ async fn make_concurrently<S: Store>(
     let tasks: Vec<_> = changes.map(spawn).collect();
     let mut results = Vec::with_capacity(tasks.len());
     for task in tasks {
-        results.push(task.await.unwrap_or_else(|error| Err(StoreError::new(error).into())));
+        results.push(task.await.unwrap_or_else(|error| Err(StoreError::broken(error).into())));
     }
     results
 }
@@ -139,7 +139,7 @@ fn import_error(error: ChangeError, change: Option<&Change>) -> ImportError {
             ImportError::Refused { key: key.clone(), refusal }
         }
         (ChangeError::Refused(refusal), _) => {
-            StoreError::new(format_args!("it rejected the creation of a context: {refusal:?}")).into()
+            StoreError::broken(format_args!("it rejected the creation of a context: {refusal:?}")).into()
         }
     }
 }

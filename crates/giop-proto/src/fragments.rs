@@ -17,7 +17,7 @@ use giop_codec::{DecodeError, DecodeErrorKind, Version};
 
 use crate::error::ProtocolError;
 use crate::frame::{
-    HEADER_LEN, JoinedMessage, MessageLayout, OVERSIZED_START_LEN, PIECE_HEADER_LEN, first_word,
+    HEADER_LEN, JoinedMessage, MessageLayout, OVERSIZED_START_LEN, PIECE_HEADER_LEN, word_after_header,
 };
 use crate::limits::{Limits, later};
 use crate::message::RequestHead;
@@ -159,7 +159,9 @@ impl Fragments {
             return Err(ProtocolError::NotFragmentable(header.kind));
         }
         let id = match header.version {
-            Version::V1_2 => Some(first_word(header.order, bytes).ok_or_else(|| too_short(header.kind))?),
+            Version::V1_2 => {
+                Some(word_after_header(header.order, bytes).ok_or_else(|| too_short(header.kind))?)
+            }
             _ => None,
         };
         if self.incomplete.iter().any(|message| message.id == id) {
@@ -180,7 +182,8 @@ impl Fragments {
     ) -> Result<FragmentOutcome, ProtocolError> {
         let (id, start) = match header.version {
             Version::V1_2 => {
-                let id = first_word(header.order, bytes).ok_or_else(|| too_short(MessageType::Fragment))?;
+                let id =
+                    word_after_header(header.order, bytes).ok_or_else(|| too_short(MessageType::Fragment))?;
                 (Some(id), PAYLOAD_AT_1_2)
             }
             _ => (None, PAYLOAD_AT_1_1),

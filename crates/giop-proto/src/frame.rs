@@ -49,7 +49,7 @@ impl JoinedMessage {
 
 /// Returns the word after the message header: the request id, except in older Requests and Replies.
 #[inline]
-pub(crate) fn first_word(order: ByteOrder, bytes: &[u8]) -> Option<RequestId> {
+pub(crate) fn word_after_header(order: ByteOrder, bytes: &[u8]) -> Option<RequestId> {
     let word = bytes.get(HEADER_LEN..)?.first_chunk::<4>()?;
     Some(RequestId(match order {
         ByteOrder::Big => u32::from_be_bytes(*word),

@@ -9,7 +9,7 @@
 //!
 //! A use is a path in code, in a macro or in a `use` item that starts with `crate::`, or with enough
 //! `super::` to reach the root of the crate. A name that the root re-exports counts as a use of the module
-//! that defines it. Code under `#[cfg(test)]` is ignored.
+//! that defines it. Items under `#[cfg(test)]` are ignored, but methods are not.
 
 mod paths;
 pub mod size_limits;

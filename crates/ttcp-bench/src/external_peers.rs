@@ -26,7 +26,7 @@ pub(crate) const ZERO_COPY_PEER: &str = "c-zero-copy";
 const OPAQUE_PEER: &str = "rpc-opaque";
 
 /// The peers that send elements in their memory representation.
-pub(crate) const MEMORY_COPY_PEERS: [&str; 4] = ["c", ZERO_COPY_PEER, "cxx", OPAQUE_PEER];
+pub(crate) const MEMORY_REPRESENTATION_PEERS: [&str; 4] = ["c", ZERO_COPY_PEER, "cxx", OPAQUE_PEER];
 
 struct ExternalPeer {
     name: &'static str,
@@ -136,11 +136,11 @@ pub fn peers(command: &PeersCommand) -> anyhow::Result<ExitCode> {
 }
 
 pub(crate) fn built_peers() -> anyhow::Result<Vec<Peer>> {
-    let folder = folder()?;
+    let built_peers_dir = built_peers_dir()?;
     Ok(EXTERNAL_PEERS
         .iter()
-        .filter(|external| external.is_built(&folder))
-        .map(|external| external.peer(&folder))
+        .filter(|external| external.is_built(&built_peers_dir))
+        .map(|external| external.peer(&built_peers_dir))
         .collect())
 }
 
@@ -177,7 +177,7 @@ pub(crate) fn select_peers<T>(
 
 /// Returns the directory of the built peers. It is next to the directory of the cargo profile in which this
 /// program was built, so that all profiles use the same peers.
-fn folder() -> anyhow::Result<PathBuf> {
+fn built_peers_dir() -> anyhow::Result<PathBuf> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let target =
         program.parent().and_then(Path::parent).context("this program's own file has no directory")?;
@@ -190,16 +190,16 @@ impl ExternalPeer {
         self.subfolder == self.name
     }
 
-    fn programs(&self, folder: &Path) -> [PathBuf; 2] {
-        ["bench-server", "bench-client"].map(|program| folder.join(self.subfolder).join(program))
+    fn programs(&self, built_peers_dir: &Path) -> [PathBuf; 2] {
+        ["bench-server", "bench-client"].map(|program| built_peers_dir.join(self.subfolder).join(program))
     }
 
-    fn is_built(&self, folder: &Path) -> bool {
-        self.programs(folder).iter().all(|program| program.is_file())
+    fn is_built(&self, built_peers_dir: &Path) -> bool {
+        self.programs(built_peers_dir).iter().all(|program| program.is_file())
     }
 
-    fn peer(&self, folder: &Path) -> Peer {
-        let [server, client] = self.programs(folder);
+    fn peer(&self, built_peers_dir: &Path) -> Peer {
+        let [server, client] = self.programs(built_peers_dir);
         let command = |program: &Path, arguments: &str| {
             let program = program.to_string_lossy().into_owned();
             std::iter::once(program).chain(arguments.split_whitespace().map(String::from)).collect()
@@ -209,16 +209,16 @@ impl ExternalPeer {
             server: command(&server, self.server_arguments),
             client: command(&client, self.client_arguments),
             has_batch: self.has_batch,
-            supports_zero_copy: false,
+            supports_zstruct: false,
             has_samples: true,
         }
     }
 }
 
 fn list() -> anyhow::Result<String> {
-    let folder = folder()?;
+    let built_peers_dir = built_peers_dir()?;
     let row = |external: &ExternalPeer| {
-        let state = if external.is_built(&folder) { "built" } else { "not built: ttcp peers build" };
+        let state = if external.is_built(&built_peers_dir) { "built" } else { "not built: ttcp peers build" };
         vec![external.name.to_owned(), external.about.to_owned(), state.to_owned()]
     };
     let columns = ["peer", "description", "state"].map(Column::words).to_vec();
@@ -244,14 +244,14 @@ fn build(names: &[String]) -> anyhow::Result<ExitCode> {
         "there is no directory {}: build ttcp again from a source tree that has it",
         sources.display()
     );
-    let folder = folder()?;
+    let built_peers_dir = built_peers_dir()?;
     let mut failed = false;
     let is_selected =
         |external: &&ExternalPeer| names.is_empty() || names.iter().any(|name| name == external.name);
     for external in EXTERNAL_PEERS.iter().filter(|external| external.has_own_programs()).filter(is_selected) {
         let start = Instant::now();
         eprintln!("{}: building", external.name);
-        let result = match external.build(&sources, &folder)? {
+        let result = match external.build(&sources, &built_peers_dir)? {
             BuildResult::Complete => format!("built in {:.1} s", start.elapsed().as_secs_f64()),
             BuildResult::MissingTools(reason) => format!("LEFT OUT: {reason}"),
             BuildResult::Failed(output) => {
@@ -274,8 +274,8 @@ enum BuildResult {
 }
 
 impl ExternalPeer {
-    fn build(&self, sources: &Path, folder: &Path) -> anyhow::Result<BuildResult> {
-        let target = folder.join(self.subfolder);
+    fn build(&self, sources: &Path, built_peers_dir: &Path) -> anyhow::Result<BuildResult> {
+        let target = built_peers_dir.join(self.subfolder);
         fs::create_dir_all(&target)
             .with_context(|| format!("cannot create the directory {}", target.display()))?;
         // Without the lock, two simultaneous builds would delete each other's files.
@@ -291,7 +291,7 @@ impl ExternalPeer {
         let text = fs::read_to_string(&log).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
         Ok(match status.code() {
-            Some(0) if self.is_built(folder) => BuildResult::Complete,
+            Some(0) if self.is_built(built_peers_dir) => BuildResult::Complete,
             Some(EXIT_MISSING_TOOLS) => {
                 BuildResult::MissingTools(lines.last().copied().unwrap_or_default().to_owned())
             }
@@ -309,18 +309,18 @@ mod tests {
     #[test]
     fn every_directory_of_sources_is_a_peer() {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers");
-        let mut folders: Vec<String> = fs::read_dir(&sources)
+        let mut source_dirs: Vec<String> = fs::read_dir(&sources)
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
-        folders.sort();
+        source_dirs.sort();
         let mut names: Vec<&str> = EXTERNAL_PEERS
             .iter()
             .filter(|external| external.has_own_programs())
             .map(|external| external.name)
             .collect();
         names.sort_unstable();
-        assert_eq!(folders, names);
+        assert_eq!(source_dirs, names);
         for name in names {
             let script = fs::metadata(sources.join(name).join("build.sh")).unwrap();
             assert!(script.permissions().mode() & 0o111 != 0, "{name}");
@@ -330,20 +330,20 @@ mod tests {
     #[test]
     fn builds_succeed_or_return_the_reason() {
         let dir = tempfile::tempdir().unwrap();
-        let (sources, folder) = (dir.path().join("sources"), dir.path().join("built"));
+        let (sources, built_peers_dir) = (dir.path().join("sources"), dir.path().join("built"));
         fs::create_dir_all(sources.join("c")).unwrap();
         let script = sources.join("c/build.sh");
         let built = |text: &str| {
             fs::write(&script, format!("#!/bin/sh\n{text}\n")).unwrap();
             fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-            EXTERNAL_PEERS[0].build(&sources, &folder).unwrap()
+            EXTERNAL_PEERS[0].build(&sources, &built_peers_dir).unwrap()
         };
         assert_eq!(built("echo no cc; exit 3"), BuildResult::MissingTools("no cc".into()));
         assert_eq!(built("echo one; echo two >&2; exit 1"), BuildResult::Failed("one\ntwo".into()));
         assert_eq!(built("echo nothing"), BuildResult::Failed("nothing".into()), "no programs");
-        assert!(!EXTERNAL_PEERS[0].is_built(&folder));
+        assert!(!EXTERNAL_PEERS[0].is_built(&built_peers_dir));
         assert_eq!(built("touch $1/bench-server $1/bench-client"), BuildResult::Complete);
-        let peer = EXTERNAL_PEERS[0].peer(&folder);
+        let peer = EXTERNAL_PEERS[0].peer(&built_peers_dir);
         assert_eq!(peer.client[1..], ["{args}", "--host", "{host}", "--port", "{port}"]);
         assert!(peer.server[0].ends_with("c/bench-server") && peer.has_samples);
     }

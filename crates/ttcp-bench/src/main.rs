@@ -119,7 +119,7 @@ fn built_in_peers() -> [BuiltInPeer; 2] {
             "server --lifeline --host {host} --ior {dir}/zorb.ior {check}",
             "client {args} --ior {ready}",
         )
-        .with_zero_copy()
+        .with_zstruct()
         .with_samples(),
     ]
 }

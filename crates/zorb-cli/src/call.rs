@@ -18,7 +18,7 @@ use zorb::{ObjectRef, TypeCode};
 
 use crate::client::{ClientOptions, block_on};
 use crate::failure::{Verdict, verdict_of_dynamic};
-use crate::limits::with_program_options;
+use crate::limits::replace_library_options;
 use crate::login::LoginOptions;
 use crate::output::{Node, Output, Tone, escaped_json, printable};
 use crate::target;
@@ -137,7 +137,7 @@ pub(crate) fn run(args: &CallArgs, output: &Output) -> anyhow::Result<Verdict> {
         if let Err(DynamicException::System(error)) = &result {
             let text = error.to_string();
             output.remark(&text);
-            if error.kind == SystemExceptionKind::ImpLimit && with_program_options(&text) == text {
+            if error.kind == SystemExceptionKind::ImpLimit && replace_library_options(&text) == text {
                 output.remark(
                     "this is a limit of the server; for `zorb serve`, the option --max-message SIZE increases it",
                 );
@@ -218,7 +218,7 @@ impl IdlArgs {
 fn exception_json(exception: &DynamicException) -> Result<String, DynError> {
     let json = exception.to_json()?;
     Ok(match exception {
-        DynamicException::System(_) => with_program_options(&json).into_owned(),
+        DynamicException::System(_) => replace_library_options(&json).into_owned(),
         _ => json,
     })
 }

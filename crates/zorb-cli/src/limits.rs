@@ -122,7 +122,7 @@ const REPLACEMENTS: [(&str, &str); 11] = [
 ];
 
 /// Replaces the options of the library in a message by the options of this program.
-pub(crate) fn with_program_options(text: &str) -> Cow<'_, str> {
+pub(crate) fn replace_library_options(text: &str) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(text);
     for (library, program) in REPLACEMENTS {
         if text.contains(library) {
@@ -202,9 +202,9 @@ mod tests {
     fn library_options_in_messages_are_replaced() {
         let text = "a message of 20 bytes exceeds the limit of 10 bytes: raise `Limits::max_message_size`";
         assert_eq!(
-            with_program_options(text),
+            replace_library_options(text),
             "a message of 20 bytes exceeds the limit of 10 bytes: raise `--max-message SIZE`"
         );
-        assert_eq!(with_program_options("nothing to translate"), "nothing to translate");
+        assert_eq!(replace_library_options("nothing to translate"), "nothing to translate");
     }
 }

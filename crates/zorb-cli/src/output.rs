@@ -12,7 +12,7 @@ use giop_codec::{OneLine, Printable};
 use orb_runtime::lossy::{self, LossyWriter};
 use serde::Serialize;
 
-use crate::limits::with_program_options;
+use crate::limits::replace_library_options;
 pub(crate) use crate::pretty::escaped_json;
 use crate::pretty::write_pretty;
 
@@ -99,7 +99,7 @@ impl Output {
         if !self.is_json {
             let _ = write_to(
                 Stream::Err,
-                &format!("{NAME}{}{NAME:#}\n", OneLine::new(&with_program_options(text))),
+                &format!("{NAME}{}{NAME:#}\n", OneLine::new(&replace_library_options(text))),
             );
         }
     }
@@ -112,7 +112,7 @@ impl Output {
 
     pub(crate) fn print_failure(&self, error: &anyhow::Error) {
         let text = with_causes(error);
-        let text = with_program_options(&text);
+        let text = replace_library_options(&text);
         let text = match self.is_json {
             true => escaped_json(&serde_json::json!({ "error": text }).to_string()) + "\n",
             false => {

@@ -13,7 +13,7 @@ use zorb::{CompletionStatus, Typed};
 use crate::call::repository_id;
 use crate::client::{ClientOptions, block_on};
 use crate::failure::{Verdict, verdict_of_exception};
-use crate::limits::with_program_options;
+use crate::limits::replace_library_options;
 use crate::login::LoginOptions;
 use crate::output::{Node, Output, Tone, printable};
 use crate::{options, target};
@@ -85,7 +85,7 @@ impl<T> TestResult<T> {
         match call.await {
             Ok(value) => Self::Answer { value, us: micros(start) },
             Err(error) => Self::Error(TestError {
-                text: with_program_options(&error.to_string()).into_owned(),
+                text: replace_library_options(&error.to_string()).into_owned(),
                 verdict: Some(verdict_of_exception(&error)),
             }),
         }

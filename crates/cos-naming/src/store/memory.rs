@@ -40,7 +40,7 @@ impl MemoryStore {
 
 impl Store for MemoryStore {
     async fn lookup(&self, context: ContextId, key: &Key) -> Result<Lookup, StoreError> {
-        let state = self.state.read().map_err(StoreError::new)?;
+        let state = self.state.read().map_err(StoreError::broken)?;
         Ok(match state.contexts.get(&context) {
             None => Lookup::NoContext,
             Some(bindings) => match bindings.get(key) {
@@ -51,7 +51,7 @@ impl Store for MemoryStore {
     }
 
     async fn has_context(&self, context: ContextId) -> Result<bool, StoreError> {
-        Ok(self.state.read().map_err(StoreError::new)?.contexts.contains_key(&context))
+        Ok(self.state.read().map_err(StoreError::broken)?.contexts.contains_key(&context))
     }
 
     async fn page(
@@ -60,7 +60,7 @@ impl Store for MemoryStore {
         after: Option<&Key>,
         limit: PageLimit,
     ) -> Result<Option<Page>, StoreError> {
-        let state = self.state.read().map_err(StoreError::new)?;
+        let state = self.state.read().map_err(StoreError::broken)?;
         let Some(bindings) = state.contexts.get(&context) else { return Ok(None) };
         let start = after.map_or(Bound::Unbounded, Bound::Excluded);
         let all = bindings.range((start, Bound::Unbounded));
@@ -69,7 +69,7 @@ impl Store for MemoryStore {
     }
 
     async fn change(&self, change: Change) -> Result<Option<ContextId>, ChangeError> {
-        let mut state = self.state.write().map_err(StoreError::new)?;
+        let mut state = self.state.write().map_err(StoreError::broken)?;
         let State { contexts, next_id } = &mut *state;
         let mut new_id = || {
             let id = ContextId(*next_id);

@@ -381,7 +381,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    pub(crate) fn new(error: impl std::fmt::Display) -> Self {
+    pub(crate) fn broken(error: impl std::fmt::Display) -> Self {
         Self::Broken(error.to_string().into())
     }
 }

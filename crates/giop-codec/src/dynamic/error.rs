@@ -52,12 +52,13 @@ pub enum DynErrorKind {
     /// A member occurs twice.
     #[error("the member `{}` occurs twice", Printable::new(.0))]
     DuplicateMember(Box<str>),
-    /// An index or a length is too large.
-    #[error("index or length {index} is out of bounds: the length is at most {len}")]
+    /// An index or a number of elements is out of bounds.
+    #[error("index or length {index} is out of bounds: the actual or maximum length is {len}")]
     Bounds {
-        /// The index that was requested, or the actual number of elements.
+        /// The requested index, or the number of elements that is wrong.
         index: usize,
-        /// The actual or the maximum number of elements.
+        /// For an index, the actual number of elements. Otherwise, the number that the type requires, or its
+        /// maximum.
         len: usize,
     },
     /// An array does not have the number of elements that its type requires.

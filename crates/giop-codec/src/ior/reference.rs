@@ -147,7 +147,8 @@ impl Ior {
 }
 
 impl CdrDecode for Ior {
-    /// The length of an empty type id, which some peers send without its NUL, and the count of profiles.
+    /// The length of the type id and the number of profiles, 4 bytes each. Some peers send an empty type id
+    /// without its NUL.
     const MIN_SIZE: usize = 8;
 
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {

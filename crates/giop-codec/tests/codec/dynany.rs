@@ -126,13 +126,13 @@ fn parts_are_found_and_set_by_their_paths() {
     assert_eq!(error("points[0].z", 1.into()), "points[0]: there is no member `z`");
     assert_eq!(
         error("points[1].y", 1.into()),
-        "points: index or length 1 is out of bounds: the length is at most 1"
+        "points: index or length 1 is out of bounds: the actual or maximum length is 1"
     );
     assert_eq!(error("points[0].y", "x".into()), "points[0].y: a string does not match type `double`");
     assert_eq!(error("choice.p.x", "x".into()), "choice.p.x: a string does not match type `short`");
     assert_eq!(
         error("color", Value::Enum(3)),
-        "color: index or length 3 is out of bounds: the length is at most 3"
+        "color: index or length 3 is out of bounds: the actual or maximum length is 3"
     );
     assert!(error("points[", 1.into()).ends_with("is not a path: a `]` is missing"));
     assert!(error("points[x]", 1.into()).ends_with("an index is not a number"));
@@ -154,7 +154,7 @@ fn a_tree_that_is_no_value_of_its_type_is_told_from_one_that_is() {
     wrong(
         LONGS,
         items(Items::Longs(vec![1; 4].into())),
-        "index or length 4 is out of bounds: the length is at most 3",
+        "index or length 4 is out of bounds: the actual or maximum length is 3",
     );
     wrong(
         LONGS,
@@ -168,7 +168,11 @@ fn a_tree_that_is_no_value_of_its_type_is_told_from_one_that_is() {
         Value::Struct([1_i16.into()].into()),
         "a struct does not match type `struct Point { short x; double y; }`",
     );
-    wrong(NODE, Value::Node(Some(0)), "index or length 0 is out of bounds: the length is at most 0");
+    wrong(
+        NODE,
+        Value::Node(Some(0)),
+        "index or length 0 is out of bounds: the actual or maximum length is 0",
+    );
     let good =
         Dynamic { code: code(LONGS), value: items(Items::Values(vec![1.into()])), graph: Default::default() };
     good.check().unwrap();

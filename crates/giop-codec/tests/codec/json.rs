@@ -138,7 +138,7 @@ fn what_is_wrong_is_said_with_its_place() {
         (of(r#"{"width":1,"width":2}"#), "payload.frames[0]: the member `width` occurs twice"),
         (
             of(&[good; 5].join(",")),
-            "payload.frames: index or length 5 is out of bounds: the length is at most 4",
+            "payload.frames: index or length 5 is out of bounds: the actual or maximum length is 4",
         ),
         (of("7"), "payload.frames[0]: a number does not match type `struct W { octet width; }`"),
         (of(r#"{"width":1"#), "payload.frames[0]: expected `,` or `}` at line 1 column 33"),
@@ -158,7 +158,11 @@ fn what_is_wrong_is_said_with_its_place() {
             "\"0.125\"",
             "the text is not a decimal number, or its type cannot hold all digits",
         ),
-        (TypeCode::string(2), "\"abc\"", "index or length 3 is out of bounds: the length is at most 2"),
+        (
+            TypeCode::string(2),
+            "\"abc\"",
+            "index or length 3 is out of bounds: the actual or maximum length is 2",
+        ),
         (TypeCode::string(0), r#""a\u0000""#, "a string contains a NUL character"),
         (TypeCode::array(&TypeCode::LONG, 2), "[1]", "the number of array elements is 1 instead of 2"),
         (

@@ -24,7 +24,7 @@ const MIN_COUNTED_BYTES: usize = 64 * 1024;
 pub(super) struct PoolShare {
     pool: Arc<BufferPool>,
     counted_bytes: usize,
-    /// The part of `counted_bytes` that belongs to replies.
+    /// The queued bytes of replies at the last report, or 0 if they were at most `MIN_COUNTED_BYTES`.
     reply_bytes: usize,
     pace: Option<Pace>,
 }
@@ -77,7 +77,8 @@ impl Drop for PoolShare {
 }
 
 impl Connection {
-    /// Called when requests must wait for queued data or memory. Counts only the first wait after a message.
+    /// Called when requests must wait until queued answers are written or memory is available. Counts at most
+    /// one wait for each received message.
     #[cold]
     pub fn count_backlog_wait(&mut self) {
         self.clock.stop_message_timeout();
@@ -142,7 +143,7 @@ impl Output {
         backlog > MIN_COUNTED_BYTES.min(self.max_backlog) && self.exceeded_limit(backlog).is_some()
     }
 
-    /// Returns the limit that the queued answers exceed, if at most `bytes` bytes belong to answers.
+    /// Returns the limit that the queued answers exceed. Counts at most `bytes` bytes of them.
     #[cold]
     pub(super) fn exceeded_limit(&self, bytes: usize) -> Option<Limit> {
         let answers = self.reply_bytes_among(bytes);
@@ -187,7 +188,7 @@ impl Output {
 
     /// Returns the limit that the queued answers exceed, not counting the bytes lent to a writer.
     #[cold]
-    pub(super) fn exceeded_limit_unlent(&self) -> Option<Limit> {
+    pub(super) fn limit_exceeded_without_lent_bytes(&self) -> Option<Limit> {
         self.exceeded_limit(self.tx.unlent_len() + self.fragment_queue.bytes)
     }
 }

@@ -15,7 +15,7 @@ use giop_codec::{ByteOrder, Version};
 use super::{Connection, Outcome, Output};
 use crate::calls::{CallId, Calls, RequestSpan};
 use crate::error::SentPart;
-use crate::frame::{HEADER_LEN, PIECE_HEADER_LEN, first_word, header_with_id};
+use crate::frame::{HEADER_LEN, PIECE_HEADER_LEN, header_with_id, word_after_header};
 use crate::outbox::{BATCH_SIZE, BULK_BATCH_SIZE, Outbox};
 use crate::serving::ServeToken;
 
@@ -413,7 +413,7 @@ impl Output {
         body_at: Option<usize>,
     ) -> Option<(MessageHeader, RequestId, usize)> {
         let header = MessageHeader::decode(message.head().first_chunk()?).ok()?;
-        let id = first_word(header.order, message.head())?;
+        let id = word_after_header(header.order, message.head())?;
         let body_at = body_at.or_else(|| find_body(&header, message.head()))?.next_multiple_of(8);
         let first_size = piece_size.max(body_at);
         if first_size >= total || self.fragment_queue.has_id(id) {

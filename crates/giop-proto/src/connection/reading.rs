@@ -262,7 +262,7 @@ impl Connection {
                 && bytes.len() + self.input.rx.len_outside_control() != HEADER_LEN + header.size as usize)
             || self.serving.len() >= self.admission.granted
             // Bytes that are lent to a writer do not count, because they may have been written.
-            || self.output.is_backed_up() && self.output.exceeded_limit_unlent().is_some()
+            || self.output.is_backed_up() && self.output.limit_exceeded_without_lent_bytes().is_some()
         {
             self.handle_unadmitted_request(header, joined);
             return None;

@@ -6,7 +6,7 @@ use giop_codec::giop::{MessageHeader, MessageType, RequestId, ResponseFlags};
 
 use super::Connection;
 use crate::error::{CloseReason, ProtocolError};
-use crate::frame::{HEADER_LEN, first_word};
+use crate::frame::{HEADER_LEN, word_after_header};
 use crate::hits::Limit;
 use crate::message::RequestError;
 
@@ -63,7 +63,7 @@ impl Refusal<'_> {
     }
 
     pub(super) fn first_piece(&mut self, bytes: &[u8]) {
-        match (self.header.kind, early_id(&self.header, bytes), first_word(self.header.order, bytes)) {
+        match (self.header.kind, early_id(&self.header, bytes), word_after_header(self.header.order, bytes)) {
             (MessageType::Request, Some((id, response)), _) => self.while_closing(id, response),
             (MessageType::LocateRequest, _, Some(id)) => self.locate_while_closing(id),
             _ => {}
@@ -130,7 +130,7 @@ fn early_id(header: &MessageHeader, bytes: &[u8]) -> Option<(RequestId, Response
     if header.version < Version::V1_2 {
         return None;
     }
-    let id = first_word(header.order, bytes)?;
+    let id = word_after_header(header.order, bytes)?;
     let flags = bytes.get(HEADER_LEN + 4)?;
     Some((id, if flags & 1 == 1 { ResponseFlags::Target } else { ResponseFlags::None }))
 }

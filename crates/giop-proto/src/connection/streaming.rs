@@ -10,7 +10,7 @@ use crate::calls::{CallId, Calls};
 use crate::error::CloseReason;
 use crate::event::Event;
 use crate::fragments::FirstPiece;
-use crate::frame::{JoinedMessage, first_word};
+use crate::frame::{JoinedMessage, word_after_header};
 use crate::hits::Limit;
 use crate::receive::{Chunk, Loan, LoanReturn};
 use crate::serving::ServeToken;
@@ -254,7 +254,7 @@ impl Connection {
     pub(super) fn hand_out_first_piece(&mut self, header: MessageHeader) -> Option<Event> {
         let bytes = self.input.rx.front();
         let id = match header.version {
-            Version::V1_2 => Some(first_word(header.order, bytes)?),
+            Version::V1_2 => Some(word_after_header(header.order, bytes)?),
             _ => None,
         };
         let first = MessageHeader { more_fragments: true, ..header };

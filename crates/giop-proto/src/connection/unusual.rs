@@ -8,7 +8,7 @@ use super::Connection;
 use crate::error::{CallError, CallErrorKind, CloseReason, ProtocolError, SentPart};
 use crate::event::Event;
 use crate::fragments::{FirstPiece, FragmentOutcome};
-use crate::frame::{HEADER_LEN, JoinedMessage, first_word};
+use crate::frame::{HEADER_LEN, JoinedMessage, word_after_header};
 use crate::hits::Limit;
 use crate::message::{IncomingLocate, RequestHead};
 
@@ -92,7 +92,7 @@ impl Connection {
     ) -> Option<Event> {
         // Before GIOP 1.2, the id of a Reply follows the part that may be invalid.
         let is_id_first = header.kind == MessageType::LocateReply || header.version == Version::V1_2;
-        let Some(id) = first_word(header.order, bytes).filter(|_| is_id_first) else {
+        let Some(id) = word_after_header(header.order, bytes).filter(|_| is_id_first) else {
             self.close_for_malformed(header.kind, error);
             return None;
         };
@@ -121,7 +121,7 @@ impl Connection {
                     || !self.oneways.accepts(&self.lifecycle, &header, bytes)
             }
             // A reply is unwanted if its call is no longer pending.
-            MessageType::Reply | MessageType::LocateReply => first_word(header.order, bytes)
+            MessageType::Reply | MessageType::LocateReply => word_after_header(header.order, bytes)
                 .is_some_and(|id| header.version == Version::V1_2 && self.calls.pending_call(id).is_none()),
             _ => false,
         };
@@ -210,7 +210,8 @@ impl Connection {
     }
 
     fn handle_fragment(&mut self, header: MessageHeader) -> Option<Event> {
-        let id = first_word(header.order, self.input.rx.front()).filter(|_| header.version == Version::V1_2);
+        let id = word_after_header(header.order, self.input.rx.front())
+            .filter(|_| header.version == Version::V1_2);
         let is_identified = id.is_some() || header.version == Version::V1_1;
         if is_identified && self.input.fragments.is_streamed(id) {
             match self.input.fragments.stream_piece(&header, id) {
@@ -261,7 +262,7 @@ impl Connection {
 
     fn handle_cancel(&mut self, header: MessageHeader) -> Option<Event> {
         self.output.stats.cancels_in += 1;
-        let id = first_word(header.order, self.input.rx.front());
+        let id = word_after_header(header.order, self.input.rx.front());
         self.input.rx.drop_front();
         let Some(id) = id else {
             self.close_for_malformed(header.kind, DecodeError::new(DecodeErrorKind::EndOfData, HEADER_LEN));

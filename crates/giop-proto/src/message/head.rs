@@ -8,7 +8,7 @@ use giop_codec::giop::{
 use giop_codec::{DecodeError, Version};
 
 use super::{decoder, locate_part, message_part, narrow};
-use crate::frame::{HEADER_LEN, first_word};
+use crate::frame::{HEADER_LEN, word_after_header};
 
 /// The parts of a request's header, by their offsets in the message.
 #[derive(Debug)]
@@ -109,7 +109,7 @@ impl LastHead {
         let body_at = if bytes.len() == end { end } else { end.next_multiple_of(8).min(bytes.len()) };
         Some(RequestHead {
             outside_key: None,
-            id: first_word(header.order, bytes)?,
+            id: word_after_header(header.order, bytes)?,
             body_at: narrow(body_at),
             repeats_last: true,
             has_new_listen_points: false,

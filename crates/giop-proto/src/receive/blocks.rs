@@ -256,7 +256,7 @@ impl Receiver {
             && header.version == Version::V1_2
             && !header.more_fragments
             && self.deposits_enabled;
-        if !may_have || (bytes.len() <= PIECE_HEADER_LEN && self.sizes.block_head_len == 0) {
+        if !may_have || (bytes.len() <= PIECE_HEADER_LEN && self.sizes.len_before_first_block == 0) {
             return BlockListSearch::NoList;
         }
         self.read_list(header, bytes)
@@ -265,7 +265,7 @@ impl Receiver {
     fn read_list(&self, header: &MessageHeader, bytes: &[u8]) -> BlockListSearch {
         match BlockList::read(header, bytes) {
             Ok(Some(list)) if list.body_at <= MAX_BLOCK_HEAD_BYTES => BlockListSearch::List(list),
-            Err(_) if self.sizes.block_head_len > 0 && bytes.len() < MAX_BLOCK_HEAD_BYTES => {
+            Err(_) if self.sizes.len_before_first_block > 0 && bytes.len() < MAX_BLOCK_HEAD_BYTES => {
                 BlockListSearch::Incomplete
             }
             Ok(_) | Err(_) => BlockListSearch::NoList,
@@ -276,7 +276,7 @@ impl Receiver {
     /// of bytes before the first block. Then call [`expect_blocks`](Self::expect_blocks).
     #[inline]
     pub(crate) fn first_block_head_len(&self, header: &MessageHeader, bytes: &[u8]) -> Option<usize> {
-        if self.sizes.block_head_len > 0 || bytes.len() <= 2 * MIN_BLOCK_BYTES {
+        if self.sizes.len_before_first_block > 0 || bytes.len() <= 2 * MIN_BLOCK_BYTES {
             return None;
         }
         match self.find_blocks(header, bytes.len(), bytes) {
@@ -288,7 +288,7 @@ impl Receiver {
     /// From now on, reads the start of large messages, about `head_len` bytes, separately.
     #[cold]
     pub(crate) fn expect_blocks(&mut self, head_len: usize) {
-        self.sizes.block_head_len = head_len;
+        self.sizes.len_before_first_block = head_len;
     }
 
     /// Starts a message in parts with the received `bytes`. Returns `false` if there is no memory at present.
@@ -310,7 +310,7 @@ impl Receiver {
             message.give_back(&self.memory.pool);
             return false;
         };
-        (self.state, self.partial_message) = (State::Incomplete(buf), Some(message));
+        (self.state, self.message_in_parts) = (State::Incomplete(buf), Some(message));
         true
     }
 
@@ -318,11 +318,14 @@ impl Receiver {
     /// which is shared. Returns `false` if there is no memory at present.
     #[cold]
     pub(super) fn begin_raw(&mut self, header: MessageHeader, window_bytes: Bytes) -> bool {
-        let mut message =
-            Box::new(MessageParts::with_window_bytes(header, window_bytes, self.sizes.block_head_len));
+        let mut message = Box::new(MessageParts::with_window_bytes(
+            header,
+            window_bytes,
+            self.sizes.len_before_first_block,
+        ));
         let Some(part) = message.part() else { return false };
         let Some(opened) = message.open_part(part, 0, &mut self.memory) else { return false };
-        (self.state, self.partial_message) =
+        (self.state, self.message_in_parts) =
             (State::Incomplete(message.lend_part(part, opened, 0, &mut self.memory)), Some(message));
         true
     }
@@ -330,13 +333,13 @@ impl Receiver {
     /// Takes back the buffer of the current part, into which `n` more bytes were read.
     #[cold]
     pub(super) fn read_part(&mut self, mut buf: Box<LentBuffer>, n: usize) {
-        let Some(mut message) = self.partial_message.take() else { return self.memory.give_back(buf) };
+        let Some(mut message) = self.message_in_parts.take() else { return self.memory.give_back(buf) };
         let (Some(part), Some(Deposit { total, .. })) = (message.part(), buf.deposit) else {
             return self.memory.give_back(buf);
         };
         if buf.end == 0 {
             // The part has been waiting for memory.
-            (self.state, self.partial_message) = (State::Incomplete(buf), Some(message));
+            (self.state, self.message_in_parts) = (State::Incomplete(buf), Some(message));
             return self.retry_part();
         }
         let filled = buf.filled.saturating_add(n);
@@ -345,7 +348,7 @@ impl Receiver {
             if filled == buf.end {
                 message.grow_part(part, &mut buf, &mut self.memory);
             }
-            (self.state, self.partial_message) = (State::Incomplete(buf), Some(message));
+            (self.state, self.message_in_parts) = (State::Incomplete(buf), Some(message));
             return;
         }
         let base = total - part.len;
@@ -362,7 +365,7 @@ impl Receiver {
                 next = Some(self.memory.lend(Buffer::default(), 0, 0, Some(empty)).0);
             }
             if let Some(buf) = next {
-                (self.state, self.partial_message) = (State::Incomplete(buf), Some(message));
+                (self.state, self.message_in_parts) = (State::Incomplete(buf), Some(message));
                 return;
             }
             ahead.len = 0;
@@ -372,7 +375,7 @@ impl Receiver {
 
     fn complete_message(&mut self, message: MessageParts, next: NextHeader) {
         let total = message.total();
-        self.sizes.block_head_len = message.head_len.min(WINDOW_SIZE);
+        self.sizes.len_before_first_block = message.head_len.min(WINDOW_SIZE);
         (self.sizes.expected, self.sizes.expected_total) = (total, 0);
         self.memory.record_size(total);
         let bytes = match message.window_bytes {
@@ -385,7 +388,7 @@ impl Receiver {
 
     #[cold]
     pub(super) fn retry_part(&mut self) {
-        let Some(mut message) = self.partial_message.take() else { return };
+        let Some(mut message) = self.message_in_parts.take() else { return };
         if let State::Incomplete(mut buf) = mem::replace(&mut self.state, State::Window) {
             let Some(part) = message.part() else { return self.memory.give_back(buf) };
             if buf.end > 0 {
@@ -399,7 +402,7 @@ impl Receiver {
             }
             self.state = State::Incomplete(buf);
         }
-        self.partial_message = Some(message);
+        self.message_in_parts = Some(message);
     }
 
     /// Returns the number of bytes of the complete message that are not in the control buffer.

@@ -6,7 +6,7 @@ use giop_codec::Version;
 use giop_codec::giop::{MessageHeader, MessageType};
 
 use super::blocks::BlockListSearch;
-use super::pieces::{headers_len, is_fragment};
+use super::pieces::{headers_len, is_1_2_fragment};
 use super::read_buf::{Deposit, LentBuffer, has_more_pieces};
 use super::stream_start::{Decision, MIN_RAW_SIZE};
 use super::{HEADER_LEN, MIN_DEPOSIT_SIZE, OVERSIZED_START_LEN, Receiver, State};
@@ -102,10 +102,10 @@ impl Receiver {
             }
             State::CompletePiece { header, .. } => {
                 let header = *header;
-                Ok(Some(if is_fragment(&header) { header } else { self.header_of_first_piece(header) }))
+                Ok(Some(if is_1_2_fragment(&header) { header } else { self.header_of_first_piece(header) }))
             }
-            State::NextHeader { next, after_piece } => {
-                let (next, after_piece) = (*next, *after_piece);
+            State::NextHeader { next, expects_fragment } => {
+                let (next, expects_fragment) = (*next, *expects_fragment);
                 let Some(header) = next.header().transpose()? else { return Ok(None) };
                 let size = (header.size as usize).saturating_add(HEADER_LEN);
                 if let Decision::Wait = self.stream.decision_for(&header, size, next.bytes()) {
@@ -119,7 +119,7 @@ impl Receiver {
                     Handling::Place => self.has_unplaced_fragment = next.len >= headers_len(&header),
                     // After a large piece, even a small fragment is read directly to its place.
                     Handling::Receive(_)
-                        if after_piece
+                        if expects_fragment
                             && self.waits_for_place(&header)
                             && self.stream.reads_small_piece() =>
                     {
@@ -162,7 +162,7 @@ impl Receiver {
         let Some(deposit @ Deposit { header, total }) = buf.deposit else { return };
         if filled >= total {
             buf.next.len = (filled - total).min(deposit.next_len());
-            if is_fragment(&header) && self.deposits_enabled {
+            if is_1_2_fragment(&header) && self.deposits_enabled {
                 self.state = State::CompletePiece { header, buf };
                 return;
             }
@@ -190,7 +190,7 @@ impl Receiver {
     #[cold]
     pub(crate) fn retry_memory(&mut self) {
         self.memory.starved = false;
-        if self.partial_message.is_some() {
+        if self.message_in_parts.is_some() {
             return self.retry_part();
         }
         if let State::Incomplete(buf) = &mut self.state

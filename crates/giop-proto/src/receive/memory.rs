@@ -116,7 +116,7 @@ impl Receiver {
         self.memory.end_overdraft();
         self.stream.end();
         self.segments = None;
-        if let Some(message) = self.partial_message.take() {
+        if let Some(message) = self.message_in_parts.take() {
             message.give_back(&self.memory.pool);
         }
         (self.front.is_streamed, self.front.has_more_pieces, self.has_unplaced_fragment) =
@@ -159,7 +159,7 @@ impl Receiver {
         if rest.len() <= HEADER_LEN {
             let next = NextHeader::new(rest);
             self.release_window();
-            self.state = State::NextHeader { next, after_piece: false };
+            self.state = State::NextHeader { next, expects_fragment: false };
         } else if let Some(mut buffer) = self.memory.pool.try_take(WINDOW_SIZE) {
             let copied = copy(rest, buffer.bytes_mut());
             self.memory.copied_bytes += copied;
@@ -223,11 +223,11 @@ impl Receiver {
     pub(super) fn take_other_buf(&mut self) -> ReadBuf {
         match std::mem::replace(&mut self.state, State::Lent) {
             State::Incomplete(buf) if !self.deposits_enabled && buf.deposit.is_some() => {
-                self.incomplete_message = Some(buf);
+                self.append_target = Some(buf);
                 self.empty_window()
             }
             State::Incomplete(buf) => ReadBuf(buf),
-            State::NextHeader { next, after_piece: true } if awaits_fragment(&next) => {
+            State::NextHeader { next, expects_fragment: true } if awaits_fragment(&next) => {
                 let mut buf = self.memory.lend(Buffer::default(), 0, 0, None);
                 buf.0.next = next;
                 buf
@@ -249,7 +249,9 @@ impl Receiver {
             }
             0 => (WINDOW_SIZE, WINDOW_SIZE),
             // The peer sends lists of blocks: read only up to the first block, which gets its own buffer.
-            _ if self.sizes.block_head_len > 0 => (self.sizes.block_head_len.max(min_size), WINDOW_SIZE),
+            _ if self.sizes.len_before_first_block > 0 => {
+                (self.sizes.len_before_first_block.max(min_size), WINDOW_SIZE)
+            }
             piece if self.sizes.expected_total > 0 => {
                 ((piece + PIECE_HEADER_LEN).max(min_size), self.sizes.expected_total.max(piece))
             }

@@ -10,6 +10,9 @@
 //! messages may alternate, the payload of an incomplete fragment is not read until the connection has
 //! placed it (`Receiver::place`). Its headers, sixteen bytes, are read separately.
 //!
+//! A sender may list the *blocks* of bulk data in a message. Each block of a large message is then read into
+//! a buffer of its own (`blocks.rs`).
+//!
 //! *Memory.* A message may occupy only the memory that is granted to it. The grant is the maximum of 64 KiB,
 //! four times its received size, and the size of the largest message completed on the connection. The buffer
 //! of a larger message reserves address space for all of it, so that it never moves, and is charged to the
@@ -64,11 +67,12 @@ pub struct Receiver {
     has_unplaced_fragment: bool,
     /// True if large messages are read directly into their final buffer.
     pub(crate) deposits_enabled: bool,
-    /// The incomplete message, while a window for its next bytes is lent because `deposits_enabled` is false.
-    incomplete_message: Option<Box<LentBuffer>>,
+    /// The incomplete message to which the bytes of the lent window will be appended. Always `None` if
+    /// `deposits_enabled` is true.
+    append_target: Option<Box<LentBuffer>>,
     pub(crate) stream: StreamState,
     /// The message whose parts are read into separate buffers (`blocks.rs`). Its current part is in `state`.
-    partial_message: Option<Box<MessageParts>>,
+    message_in_parts: Option<Box<MessageParts>>,
     /// The buffers of the complete message in `state`, if its parts were read into separate buffers.
     segments: Option<Box<Segments>>,
     pub(crate) skip: SkippedMessage,
@@ -80,7 +84,7 @@ pub struct Receiver {
 #[derive(Debug, Default)]
 struct LentMessage {
     is_incomplete: bool,
-    /// The size in bytes, or 0 if it is not known yet.
+    /// The result of [`Receiver::announced_size`] before the buffer was lent.
     size: usize,
 }
 
@@ -103,7 +107,9 @@ enum State {
     /// A header, or part of one, received with the deposited message or piece before it.
     NextHeader {
         next: NextHeader,
-        after_piece: bool,
+        /// True if a fragment of the preceding message is expected next. Another message may follow all the
+        /// same.
+        expects_fragment: bool,
     },
     /// In the buffer of an incomplete message.
     Incomplete(Box<LentBuffer>),
@@ -122,9 +128,9 @@ impl Receiver {
             sizes: SizeHints::default(),
             has_unplaced_fragment: false,
             deposits_enabled,
-            incomplete_message: None,
+            append_target: None,
             stream: StreamState { deposits_enabled, ..StreamState::default() },
-            partial_message: None,
+            message_in_parts: None,
             segments: None,
             skip: SkippedMessage::default(),
             lent_message: LentMessage::default(),
@@ -185,11 +191,12 @@ impl Receiver {
         }
     }
 
-    /// Returns the size in bytes of the incomplete message, or 0 if it is not known yet.
+    /// Returns the size in bytes of the incomplete message, if it is streamed, skipped, or received into
+    /// buffers of its own. Otherwise 0.
     pub fn announced_size(&self) -> usize {
         match &self.state {
-            State::Incomplete(buf) => match &self.partial_message {
-                Some(partial_message) => partial_message.total(),
+            State::Incomplete(buf) => match &self.message_in_parts {
+                Some(message_in_parts) => message_in_parts.total(),
                 None => buf.deposit.map_or(0, |deposit| deposit.total),
             },
             State::Lent => self.lent_message.size,
@@ -231,7 +238,7 @@ impl Receiver {
     #[inline]
     pub fn handle_read(&mut self, buf: ReadBuf, n: usize) {
         let ReadBuf(mut buf) = buf;
-        if let Some(message) = self.incomplete_message.take() {
+        if let Some(message) = self.append_target.take() {
             return self.append_from_window(message, buf, n);
         }
         let filled = buf.filled.saturating_add(n);
@@ -239,7 +246,7 @@ impl Receiver {
             if self.stream.left() > 0 || buf.loan.is_some() {
                 return self.read_chunk(buf, n);
             }
-            if self.partial_message.is_some() {
+            if self.message_in_parts.is_some() {
                 return self.read_part(buf, n);
             }
             self.read_deposit(buf, filled);
@@ -248,8 +255,10 @@ impl Receiver {
         } else if buf.end == 0 {
             self.read_header(buf, n);
         } else if filled == 0 {
-            if self.sizes.block_head_len > 0 && buf.end < buf.buffer.capacity() {
-                self.sizes.expected = buf.end; // nothing was read: still expect the next message
+            if self.sizes.len_before_first_block > 0 && buf.end < buf.buffer.capacity() {
+                // Only the bytes before the first block were requested, because a large message is expected.
+                // Nothing was read, so it is still expected.
+                self.sizes.expected = buf.end;
             }
             self.keep_or_return_window(buf);
             self.state = State::Window;
@@ -359,7 +368,7 @@ impl Receiver {
             State::CompleteMessage { bytes, next, .. } => {
                 self.segments = None;
                 if self.window.start == self.window.end {
-                    self.state = State::NextHeader { next, after_piece: false };
+                    self.state = State::NextHeader { next, expects_fragment: false };
                 }
                 if self.front.is_streamed {
                     self.begin_stream(bytes.len());
@@ -367,7 +376,7 @@ impl Receiver {
                 bytes
             }
             State::CompletePiece { header, mut buf } => {
-                self.state = State::NextHeader { next: buf.next, after_piece: true };
+                self.state = State::NextHeader { next: buf.next, expects_fragment: true };
                 let bytes = self.memory.pool.share(std::mem::take(&mut buf.buffer));
                 self.memory.keep_box(buf);
                 if self.front.is_streamed {
@@ -377,7 +386,7 @@ impl Receiver {
             }
             State::NextHeader { next, .. } => {
                 let len = std::mem::take(&mut self.front.len);
-                self.state = State::NextHeader { next: next.without_first(len), after_piece: false };
+                self.state = State::NextHeader { next: next.without_first(len), expects_fragment: false };
                 Bytes::copy_from_slice(next.bytes.get(..len).unwrap_or_default())
             }
             other => {

@@ -8,7 +8,7 @@ use giop_codec::giop::{MessageHeader, MessageType, RequestId};
 
 use super::read_buf::{LentBuffer, NextHeader, has_more_pieces};
 use super::{HEADER_LEN, MIN_DEPOSIT_SIZE, PIECE_HEADER_LEN, Receiver, State};
-use crate::frame::first_word;
+use crate::frame::word_after_header;
 use crate::pool::Buffer;
 
 impl Receiver {
@@ -25,7 +25,7 @@ impl Receiver {
         let bytes = self.received_part();
         let header = MessageHeader::decode(bytes.first_chunk::<HEADER_LEN>()?).ok()?;
         match header.version {
-            Version::V1_2 => Some((header, Some(first_word(header.order, bytes)?))),
+            Version::V1_2 => Some((header, Some(word_after_header(header.order, bytes)?))),
             _ => Some((header, None)),
         }
     }
@@ -33,7 +33,7 @@ impl Receiver {
     /// Returns whether the connection must decide where the payload of the message belongs.
     #[inline]
     pub(super) fn waits_for_place(&self, header: &MessageHeader) -> bool {
-        is_fragment(header)
+        is_1_2_fragment(header)
             || self.stream.has_1_1_fragments
                 && header.kind == MessageType::Fragment
                 && header.version == Version::V1_1
@@ -84,13 +84,14 @@ impl Receiver {
         }
     }
 
-    /// Takes the buffer of the peeked piece to append the next one, if only this message uses it.
+    /// Takes the buffer of the peeked piece, so that the next piece can be appended to it. Returns `None` if
+    /// the piece is small, or if other messages use the buffer too.
     #[cold]
     pub(crate) fn take_piece(&mut self) -> Option<Buffer> {
         match std::mem::replace(&mut self.state, State::Window) {
             State::CompletePiece { header, mut buf } => {
                 let buffer = std::mem::take(&mut buf.buffer);
-                self.state = State::NextHeader { next: buf.next, after_piece: has_more_pieces(&header) };
+                self.state = State::NextHeader { next: buf.next, expects_fragment: has_more_pieces(&header) };
                 self.memory.keep_box(buf);
                 Some(buffer)
             }
@@ -103,7 +104,7 @@ impl Receiver {
     }
 
     pub(crate) fn take_placed_buffer(&mut self, header: &MessageHeader) -> Option<Buffer> {
-        let placed = is_fragment(header) && matches!(self.state, State::CompletePiece { .. });
+        let placed = is_1_2_fragment(header) && matches!(self.state, State::CompletePiece { .. });
         if placed { self.take_piece() } else { None }
     }
 
@@ -123,7 +124,7 @@ impl Receiver {
             return None;
         }
         let next = NextHeader::new(window.buffer.bytes().get(front..to).unwrap_or_default());
-        self.state = State::NextHeader { next, after_piece: true };
+        self.state = State::NextHeader { next, expects_fragment: true };
         (self.window.start, self.window.end, self.front.len) = (0, 0, 0);
         let buffer = std::mem::take(&mut window.buffer);
         self.memory.keep_box(window);
@@ -141,7 +142,7 @@ impl Receiver {
 
     pub(super) fn read_header(&mut self, mut buf: Box<LentBuffer>, n: usize) {
         buf.next.len = (buf.next.len + n).min(PIECE_HEADER_LEN);
-        self.state = State::NextHeader { next: buf.next, after_piece: true };
+        self.state = State::NextHeader { next: buf.next, expects_fragment: true };
         self.memory.keep_box(buf);
     }
 }
@@ -152,6 +153,6 @@ pub(super) fn headers_len(header: &MessageHeader) -> usize {
 
 /// Returns whether the message is a GIOP 1.2 fragment, which can be appended to the pieces before it.
 #[inline]
-pub(super) fn is_fragment(header: &MessageHeader) -> bool {
+pub(super) fn is_1_2_fragment(header: &MessageHeader) -> bool {
     header.kind == MessageType::Fragment && header.version >= Version::V1_2
 }

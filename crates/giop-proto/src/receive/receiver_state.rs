@@ -41,7 +41,7 @@ pub(super) struct SizeHints {
     /// The size of the first piece of the current message, if it is large.
     pub(super) first_piece: usize,
     /// The size of the last message's part before its first block. 0 if the peer sent no list of blocks.
-    pub(super) block_head_len: usize,
+    pub(super) len_before_first_block: usize,
 }
 
 #[derive(Debug, Default)]

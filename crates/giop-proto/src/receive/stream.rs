@@ -450,7 +450,7 @@ impl Receiver {
         if stream.left == 0 {
             buf.next.len = n - received;
             let next = NextHeader::new(buf.next.bytes());
-            self.state = State::NextHeader { next, after_piece: stream.has_more_pieces };
+            self.state = State::NextHeader { next, expects_fragment: stream.has_more_pieces };
         }
         let whole = stream.is_whole();
         let abandoned = stream.abandoned;

@@ -1,7 +1,7 @@
 //! Connects to one of several addresses quickly even if some are unreachable ("happy eyeballs", RFC 8305).
 //!
 //! The addresses of a server are tried in their order, but IPv4 and IPv6 alternate. The next attempt begins
-//! when the previous one has failed, or has not succeeded after a delay of at most a quarter of a second. A
+//! when one fails, or after a delay of at most a quarter of a second. At most eight attempts run at a time. A
 //! success ends the others.
 
 use std::future::{Future, poll_fn};
@@ -23,7 +23,8 @@ const MIN_ATTEMPT_DELAY: Duration = Duration::from_millis(10);
 /// The maximum number of concurrent attempts, because a reference may have many addresses.
 const MAX_CONCURRENT_ATTEMPTS: usize = 8;
 
-/// Returns a delay between the starts of two attempts with which all begin before the deadline if possible.
+/// Returns the delay between the starts of successive attempts. It is short enough that all attempts begin
+/// before the deadline, if possible.
 pub(crate) fn attempt_delay(attempts: usize, deadline: Option<Instant>) -> Duration {
     let Some(deadline) = deadline else { return ATTEMPT_DELAY };
     let shares = u32::try_from(attempts).unwrap_or(u32::MAX).saturating_add(1);
@@ -38,8 +39,9 @@ pub(crate) fn deadline_share(remaining: usize, deadline: Option<Instant>) -> Opt
 }
 
 /// Tries the candidates in their order. Each attempt begins `delay` after the previous one, or when an
-/// attempt fails. The first success ends the other attempts. Fails with the errors of all candidates, in the
-/// order in which they failed. Dropping the future drops all attempts.
+/// attempt fails. At most [`MAX_CONCURRENT_ATTEMPTS`] run at a time. The first success ends the other
+/// attempts. Fails with the errors of all candidates, in the order in which they failed. Dropping the future
+/// drops all attempts.
 pub(crate) async fn race<A, T, E, F: Future<Output = Result<T, E>>>(
     candidates: impl IntoIterator<Item = A>,
     delay: Duration,

@@ -189,6 +189,7 @@ impl Logins {
     }
 
     /// Sets the maximum number of queued logins, 256 by default. Their requests may have up to 16 MiB in all.
+    /// A login that is queued alone may have a larger request.
     ///
     /// If the queue is full, a login from an address with few queued logins evicts the last login of the
     /// address with the most. Otherwise, the new login is rejected. The request of the evicted or rejected

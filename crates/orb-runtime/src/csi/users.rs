@@ -146,14 +146,15 @@ impl fmt::Debug for Users {
     }
 }
 
-/// Returns whether the hash is that of the password. The large working memory of Argon2 is mapped separately,
-/// because an allocator would keep it for each thread.
+/// Returns whether the hash is that of the password.
 fn verify(password: &[u8], hash: &PasswordHash<'_>) -> password_hash::Result<bool> {
     let (Some(salt), Some(expected)) = (hash.salt, hash.hash) else { return Ok(false) };
     let algorithm = Algorithm::try_from(hash.algorithm)?;
     let version = hash.version.map(Version::try_from).transpose()?.unwrap_or_default();
     let params = Params::try_from(hash)?;
     let blocks = params.block_count();
+    // Argon2 needs much working memory. The size is large enough that the allocator maps the memory
+    // separately. Otherwise, the allocator would keep the memory for each thread.
     let size = allocation_size(blocks.saturating_mul(Block::SIZE));
     let mut memory = Vec::with_capacity(size / Block::SIZE);
     memory.resize(blocks, Block::new());

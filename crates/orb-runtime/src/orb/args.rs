@@ -52,15 +52,17 @@ impl ArgsError {
 }
 
 impl Orb {
-    /// Returns a builder that is configured by the conventional options among the arguments, and the
+    /// Returns a builder, configured by the conventional options among the arguments. Also returns the
     /// remaining arguments.
     ///
     /// Some options can also be set by environment variables (`ZORB_INIT_REF`, `ZORB_DEFAULT_INIT_REF`,
     /// `ZORB_LISTEN`, `ZORB_PUBLISH`, `ZORB_TIMEOUT_MS`, `ZORB_CONNECT_TIMEOUT_MS`), and all options by a
     /// configuration file. `-ORBConfigFile` (omniORB's spelling is `-ORBconfigFile`) or the variable
-    /// `ZORB_CONFIG` is the path of the file. The lines of the file are `NAME = VALUE`, with names without
-    /// `-ORB`. Arguments override variables, and variables override the file. An option with several values
-    /// is repeated on the command line; in a variable, the values are separated by `;`.
+    /// `ZORB_CONFIG` is the path of the file. In the file, this option has no effect.
+    ///
+    /// The lines of the file are `NAME = VALUE`, with names without `-ORB`. The first `#` of a line begins a
+    /// comment, even within a value. Arguments override variables, and variables override the file. An option
+    /// with several values is repeated on the command line; in a variable, the values are separated by `;`.
     ///
     /// Addresses are accepted in the forms of [`OrbBuilder::listen`] and [`OrbBuilder::publish`], and in
     /// the forms of other ORBs:
@@ -165,7 +167,8 @@ fn is_config_file(name: &str) -> bool {
     matches!(name, "ConfigFile" | "configFile")
 }
 
-/// Returns whether values of the option `name` replace earlier ones of `other`, instead of adding to them.
+/// Returns whether values of the list option `name` replace earlier ones of `other`, instead of adding to
+/// them. Returns `false` for options that have only one value.
 fn replaces(name: &str, other: &str) -> bool {
     let listen = |name| matches!(name, "ListenEndpoints" | "Endpoint" | "endPoint");
     listen(name) && listen(other) || matches!(name, "endPointPublish" | "sslCRLFile") && other == name
@@ -203,7 +206,8 @@ fn apply(builder: OrbBuilder, name: &str, value: &str) -> Result<OrbBuilder, Arg
             builder.assume_wchar_set(parse_wchar_set(value).ok_or_else(|| wrong(expected))?)
         }
         "traceLevel" => {
-            let level: u32 = value.parse().map_err(|_| wrong("expected a level from 0 to 40"))?;
+            let level: u32 =
+                value.parse().map_err(|_| wrong("expected a number such as 0, 1, 2, 10 or 25"))?;
             #[cfg(feature = "trace-stderr")]
             crate::trace::log_to_stderr(level);
             #[cfg(not(feature = "trace-stderr"))]

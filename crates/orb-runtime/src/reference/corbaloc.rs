@@ -10,7 +10,7 @@ impl ObjectRef {
     /// key that a URL can represent, at most [`MAX_PROFILES`]. If there is none, the URL contains a Unix
     /// socket.
     pub(crate) fn corbaloc(&self) -> Option<Corbaloc> {
-        let profiles = self.own_profiles();
+        let profiles = self.ior_profiles();
         let first = profiles.first()?;
         let of_key = || profiles.iter().filter(|profile| profile.object_key == first.object_key);
         let addresses = of_key().flat_map(|profile| {

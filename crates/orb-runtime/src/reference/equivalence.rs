@@ -38,11 +38,11 @@ impl ObjectRef {
     }
 
     fn first_key(&self) -> Option<&[u8]> {
-        self.own_profiles().first().map(|profile| profile.object_key.as_slice())
+        self.ior_profiles().first().map(|profile| profile.object_key.as_slice())
     }
 
     fn server_addresses(&self, key: &[u8]) -> impl Iterator<Item = ServerAddress> {
-        let profiles = self.own_profiles().iter().filter(move |profile| profile.object_key.as_slice() == key);
+        let profiles = self.ior_profiles().iter().filter(move |profile| profile.object_key.as_slice() == key);
         profiles.flat_map(server_addresses)
     }
 }

@@ -335,10 +335,10 @@ impl ObjectRef {
 
     /// Returns the profiles to call: the profiles to which calls were forwarded, or else the reference's own.
     pub(crate) fn profiles(&self) -> Vec<IiopProfile> {
-        self.core.forward.load_full().map_or_else(|| self.own_profiles().to_vec(), Arc::unwrap_or_clone)
+        self.core.forward.load_full().map_or_else(|| self.ior_profiles().to_vec(), Arc::unwrap_or_clone)
     }
 
-    pub(crate) fn own_profiles(&self) -> &[IiopProfile] {
+    pub(crate) fn ior_profiles(&self) -> &[IiopProfile] {
         self.core.profiles.get_or_init(|| profiles(&self.core.ior).collect())
     }
 
@@ -459,7 +459,7 @@ impl fmt::Debug for ObjectRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("ObjectRef");
         shown.field("type_id", &Printable::new(&self.core.ior.type_id));
-        if let Some(profile) = self.own_profiles().first() {
+        if let Some(profile) = self.ior_profiles().first() {
             shown.field("address", &format_args!("{}:{}", Host(&profile.host), profile.port));
             shown.field("key", &format_args!("{}", profile.object_key));
         }

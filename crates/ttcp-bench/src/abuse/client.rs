@@ -34,8 +34,8 @@ pub struct AbuseClientArgs {
     #[arg(long)]
     pub server: SocketAddr,
     /// Calls per second
-    #[arg(long)]
-    pub calls: u32,
+    #[arg(long = "calls", value_name = "CALLS")]
+    pub calls_per_second: u32,
 }
 
 /// The results of the calls of a phase.
@@ -80,7 +80,7 @@ async fn run(args: AbuseClientArgs, mut orders: mpsc::UnboundedReceiver<Duration
     send_report("READY", &())?;
     while let Some(time) = orders.recv().await {
         let new_clients = tokio::spawn(run_new_clients(args.clone(), time));
-        let mut figures = measure(&target, args.calls, time).await?;
+        let mut figures = measure(&target, args.calls_per_second, time).await?;
         let (count, mut failures) = new_clients.await?;
         (figures.new_clients, figures.failed_new_clients) = (count, failures.len() as u64);
         failures.truncate(1);
@@ -143,8 +143,9 @@ async fn measure(target: &TargetRef, rate: u32, time: Duration) -> anyhow::Resul
     Ok(figures)
 }
 
-/// Returns a channel that yields the number of each call at the moment for which it is scheduled, and this
-/// moment. A separate thread sends them, because the timers of a runtime have a resolution of a millisecond.
+/// Returns a channel that yields, for each call, its number and the moment for which it is scheduled. Each
+/// pair is sent at this moment. A separate thread sends the pairs, because the timers of a runtime have a
+/// resolution of a millisecond.
 fn schedule(rate: u32, time: Duration) -> std::io::Result<mpsc::UnboundedReceiver<(u64, Instant)>> {
     let (sender, receiver) = mpsc::unbounded_channel();
     let interval = Duration::from_secs(1) / rate.max(1);

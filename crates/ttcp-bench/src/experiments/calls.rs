@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use clap::ValueEnum;
 use serde_json::Value;
 
-use super::integrity::PASS_SETTING;
+use super::integrity::INITIAL_STEP_SETTING;
 use super::plan::{ClientOutput, Figures, Step, flood_arguments, line_figure};
 use super::store::{Cell, StoredResults};
 use crate::figures::{Column, Section, Table, format_bytes, format_figure, published_rows};
@@ -18,7 +18,7 @@ use crate::harness::Peer;
 use crate::literature::PublishedTable;
 use crate::work::Element;
 
-/// The value of the setting [`PASS_SETTING`] in the cells of floods whose system calls are counted.
+/// The value of the setting [`INITIAL_STEP_SETTING`] in the cells of floods whose system calls are counted.
 const CALL_COUNTS: &str = "calls";
 /// Size of the buffers, as in the published counts.
 const BUFFER_BYTES: u64 = 128 << 10;
@@ -54,7 +54,8 @@ pub(crate) fn counting_step(peer: &Peer, element: Element, sent: Element, quick:
     }
     let payload = (BUFFER_BYTES / sent.bytes()) * sent.bytes();
     let total = payload * if quick { REQUESTS_QUICK } else { REQUESTS };
-    let cell = Cell::default().with("type", element.to_string().as_str()).with(PASS_SETTING, CALL_COUNTS);
+    let cell =
+        Cell::default().with("type", element.to_string().as_str()).with(INITIAL_STEP_SETTING, CALL_COUNTS);
     Step::new(&cell, &traced_peer, flood_arguments(sent, BUFFER_BYTES, total), figures)
 }
 
@@ -188,7 +189,7 @@ pub(crate) fn section(data: &StoredResults, experiment: &str, section: &mut Sect
     let mut columns = vec![Column::words("type"), Column::words("peer")];
     columns.extend(COLUMNS.map(|(_, title)| Column::figures(title)));
     let is_count = |sample: &&super::store::Sample| {
-        sample.cell.word(PASS_SETTING) == Some(CALL_COUNTS) && sample.figure("requests").is_some()
+        sample.cell.word(INITIAL_STEP_SETTING) == Some(CALL_COUNTS) && sample.figure("requests").is_some()
     };
     let row = |sample: &super::store::Sample| {
         let words = [sample.cell.word("type").unwrap_or("-").to_owned(), sample.peer.clone()];

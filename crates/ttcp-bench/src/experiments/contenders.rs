@@ -63,7 +63,7 @@ pub(crate) fn contenders(common: &CommonArgs, built_in: &[BuiltInPeer]) -> anyho
         }
     }
     let external = |peer: Peer| {
-        let sends_struct32 = external_peers::MEMORY_COPY_PEERS.contains(&peer.name.as_str());
+        let sends_struct32 = external_peers::MEMORY_REPRESENTATION_PEERS.contains(&peer.name.as_str());
         Contender { sends_struct32, ..Contender::new(peer) }
     };
     all.extend(external_peers::built_peers()?.into_iter().map(external));
@@ -104,7 +104,7 @@ mod tests {
         let words = line.split('|').filter(|word| !word.is_empty());
         let built_in = [
             BuiltInPeer::new("raw", "raw-server", "raw-client {args}"),
-            BuiltInPeer::new("zorb", "server", "client {args} --ior {ready}").with_zero_copy(),
+            BuiltInPeer::new("zorb", "server", "client {args} --ior {ready}").with_zstruct(),
         ];
         let all = contenders(&parse_options(words)?, &built_in)?;
         Ok(all.into_iter().map(|one| one.peer.name).collect())
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn zero_copy_structs_are_sent_only_by_peers_that_support_them() {
-        let built_in = [BuiltInPeer::new("zorb", "server", "client").with_zero_copy()];
+        let built_in = [BuiltInPeer::new("zorb", "server", "client").with_zstruct()];
         let all = contenders(&parse_options([]).unwrap(), &built_in).unwrap();
         let named = |name: &str| all.iter().find(|one| one.peer.name == name).unwrap();
         assert_eq!(named("zorb").sent_element(Element::Struct), Some(Element::Struct));

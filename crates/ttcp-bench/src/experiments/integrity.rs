@@ -1,5 +1,5 @@
-//! The check of contents: floods before the measured ones, in which servers compare each element with what
-//! clients send.
+//! The check of contents: floods before the measured ones, in which servers compare each received element
+//! with its expected value.
 //!
 //! A server that only counts bytes would not notice wrong contents. Comparing takes time. Therefore the
 //! measured floods do not compare contents, but the same programs are checked before the first round.
@@ -8,8 +8,8 @@ use super::plan::{ClientOutput, Figures, Plan, Step, line_figure};
 use super::store::{Cell, StoredResults};
 use crate::harness::Peer;
 
-/// The name of a setting that marks cells of steps that precede the rounds.
-pub(crate) const PASS_SETTING: &str = "pass";
+/// The name of a setting that marks the cells of the initial steps, which precede the rounds.
+pub(crate) const INITIAL_STEP_SETTING: &str = "pass";
 /// The value of this setting for checks of contents.
 const INTEGRITY: &str = "integrity";
 /// The only figure of a check: checked user bytes / 10^6.
@@ -22,15 +22,15 @@ const DIFFERENCE_PREFIX: &str = "contents differ: ";
 /// Returns a flood whose contents are compared. The check applies to all measurements of the peer whose cells
 /// have the settings of `cell`. `None` if the peer's server cannot compare contents.
 pub(crate) fn check_step(peer: &Peer, cell: Cell, client: Vec<String>) -> Option<Step> {
-    Some(Step::new(&cell.with(PASS_SETTING, INTEGRITY), &peer.with_check()?, client, figures))
+    Some(Step::new(&cell.with(INITIAL_STEP_SETTING, INTEGRITY), &peer.with_check()?, client, figures))
 }
 
 pub(crate) fn is_check(cell: &Cell) -> bool {
-    cell.word(PASS_SETTING) == Some(INTEGRITY)
+    cell.word(INITIAL_STEP_SETTING) == Some(INTEGRITY)
 }
 
 pub(crate) fn applies_to(check: &Cell, peer: &str, step: &Step) -> bool {
-    is_check(check) && step.peer.name == peer && check.without(PASS_SETTING).is_part_of(&step.cell)
+    is_check(check) && step.peer.name == peer && check.without(INITIAL_STEP_SETTING).is_part_of(&step.cell)
 }
 
 pub(crate) fn peers_without_check(plan: &Plan) -> Vec<&str> {
@@ -67,15 +67,15 @@ pub(crate) fn format_checks(data: &StoredResults, experiment: &str) -> String {
         }
     }
     let mut text = if checked_peers.is_empty() {
-        "Contents were not checked.".to_owned()
+        "No check of contents succeeded.".to_owned()
     } else {
         format!(
-            "Contents: before the measurements, servers compared each element of floods with what clients send, and found no difference: {}.",
+            "Contents: before the measurements, servers compared each received element with its expected value. Floods in which they found no difference: {}.",
             checked_peers.join(", ")
         )
     };
     if !checked_peers.is_empty() && !unchecked.is_empty() {
-        text.push_str(&format!(" Not checked: {}.", unchecked.join(", ")));
+        text.push_str(&format!(" Peers without a successful check: {}.", unchecked.join(", ")));
     }
     text
 }
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn peers_without_checks_are_listed() {
         let steps = vec![step("a", octet_cell()), step("b", octet_cell()), step("b", Cell::default())];
-        let initial_steps = vec![step("a", octet_cell().with(PASS_SETTING, INTEGRITY))];
+        let initial_steps = vec![step("a", octet_cell().with(INITIAL_STEP_SETTING, INTEGRITY))];
         let plan = Plan { experiment: &EXPERIMENT, links: Vec::new(), rounds: 1, initial_steps, steps };
         assert_eq!(peers_without_check(&plan), ["b"]);
         assert!(
@@ -148,17 +148,22 @@ mod tests {
                 line: serde_json::Value::Null,
             },
         };
-        let pass = || octet_cell().with(PASS_SETTING, INTEGRITY);
+        let check_cell = || octet_cell().with(INITIAL_STEP_SETTING, INTEGRITY);
         let unchecked = || sample("b", octet_cell(), "secs");
         let samples = vec![
-            sample("a", pass(), CHECKED_MB),
-            sample("a", pass().with("bytes", 1u64), CHECKED_MB),
+            sample("a", check_cell(), CHECKED_MB),
+            sample("a", check_cell().with("bytes", 1u64), CHECKED_MB),
             unchecked(),
         ];
         let data = StoredResults::new(Vec::new(), samples);
         let text = format_checks(&data, "t");
-        assert!(text.ends_with("found no difference: a (floods: 2, 5.0 MB). Not checked: b."), "{text}");
+        assert!(
+            text.ends_with(
+                "found no difference: a (floods: 2, 5.0 MB). Peers without a successful check: b."
+            ),
+            "{text}"
+        );
         let data = StoredResults::new(Vec::new(), vec![unchecked()]);
-        assert_eq!(format_checks(&data, "t"), "Contents were not checked.");
+        assert_eq!(format_checks(&data, "t"), "No check of contents succeeded.");
     }
 }

@@ -224,7 +224,8 @@ impl Section {
     }
 }
 
-/// Formats a figure with about three significant digits and without exponent; `None` as `-`.
+/// Formats a figure without exponent; `None` as `-`. A figure from 1 on has at least three significant
+/// digits. A smaller one has two decimal places, or four if it is below 0.01.
 pub(crate) fn format_figure(figure: Option<f64>) -> String {
     match figure {
         None => "-".to_owned(),
@@ -255,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_formatted_with_three_digits() {
+    fn the_number_of_decimal_places_depends_on_the_figure() {
         let all = [0.0, 0.0012, 0.5, 9.996, 20.94, 99.96, 48_211.4].map(|f| format_figure(Some(f)));
         assert_eq!(all, ["0.00", "0.0012", "0.50", "10.0", "20.9", "100", "48211"]);
         assert_eq!(format_figure(None), "-");

@@ -42,7 +42,7 @@ pub struct Peer {
     pub has_batch: bool,
     /// Whether the client supports `--type zstruct`. Other clients send plain structs in the same encoding.
     #[serde(rename = "zero_copy")]
-    pub supports_zero_copy: bool,
+    pub supports_zstruct: bool,
     /// Whether the client has the option `--samples`.
     #[serde(rename = "samples")]
     pub has_samples: bool,
@@ -183,8 +183,8 @@ impl BuiltInPeer {
     }
 
     /// Returns the peer with a client that supports `--type zstruct`.
-    pub fn with_zero_copy(self) -> BuiltInPeer {
-        BuiltInPeer(Peer { supports_zero_copy: true, ..self.0 })
+    pub fn with_zstruct(self) -> BuiltInPeer {
+        BuiltInPeer(Peer { supports_zstruct: true, ..self.0 })
     }
 
     /// Returns the peer with a client that has the option `--samples`.

@@ -17,7 +17,7 @@ pub(crate) struct Sample {
 
 impl Peer {
     pub(crate) fn measure(&self, cell: &Cell, context: &mut RunContext<'_>) -> Result<Sample, Failure> {
-        let cell = &if self.supports_zero_copy { cell.clone() } else { cell.with_plain_structs() };
+        let cell = &if self.supports_zstruct { cell.clone() } else { cell.with_plain_structs() };
         let (server, client) = self.arguments(cell);
         let ClientRun { line, processor, .. } = self.run_once(&server, client, context)?;
         let bad = |reason: String| Failure::BadLine { reason, line: line.to_string() };
@@ -57,7 +57,7 @@ mod tests {
             server: script(server),
             client: script(client),
             has_batch: false,
-            supports_zero_copy: false,
+            supports_zstruct: false,
             has_samples: false,
         };
         let (mut children, dir) = (Children::new(), Path::new("/none"));

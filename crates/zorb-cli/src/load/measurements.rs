@@ -9,7 +9,7 @@ use serde::Serialize;
 use zorb::MinorCode;
 use zorb::dynamic::DynamicException;
 
-use crate::limits::with_program_options;
+use crate::limits::replace_library_options;
 
 /// The maximum latency that is recorded: one hour. Longer latencies are recorded as one hour.
 const MAX_LATENCY_NANOS: u64 = 3_600_000_000_000;
@@ -85,7 +85,10 @@ impl Measurements {
                 Outcome::UserException(id) => count_exception(&mut counts.user_exceptions, id, String::new),
                 Outcome::Failure { kind, exception } => {
                     return count_exception(&mut counts.failures, kind, || {
-                        with_program_options(&exception.to_string()).chars().take(MAX_EXAMPLE_CHARS).collect()
+                        replace_library_options(&exception.to_string())
+                            .chars()
+                            .take(MAX_EXAMPLE_CHARS)
+                            .collect()
                     });
                 }
             }

@@ -8,7 +8,7 @@ use zorb::prelude::*;
 use super::lines::ListWriter;
 use super::list_limits::{RemainingLimits, StopReason};
 use crate::failure::Verdict;
-use crate::limits::with_program_options;
+use crate::limits::replace_library_options;
 use crate::output::{Node, Output, Tone, printable};
 
 #[derive(Debug, Serialize)]
@@ -99,7 +99,7 @@ async fn describe_binding(
                 binding.url = object.to_corbaloc();
             }
             // For example, the name is bound to nil, or was unbound after the page had been read.
-            Err(error) => binding.error = Some(with_program_options(&error.to_string()).into_owned()),
+            Err(error) => binding.error = Some(replace_library_options(&error.to_string()).into_owned()),
         }
     }
     Ok(binding)

@@ -13,10 +13,11 @@ use zorb::prelude::*;
 use super::lines::ListWriter;
 use super::list_limits::{RemainingLimits, StopReason};
 use crate::failure::Verdict;
-use crate::limits::with_program_options;
+use crate::limits::replace_library_options;
 use crate::output::{Node, Output, Tone};
 
-/// The maximum number of contexts that are queried concurrently. Their timeouts then overlap.
+/// The maximum number of contexts that are queried concurrently. If several contexts do not
+/// answer, they together take the time of one timeout.
 const MAX_PREFETCHED_CONTEXTS: usize = 32;
 /// The maximum size of the first page of a prefetched context. A larger page is requested again.
 const MAX_PREFETCHED_BYTES: usize = 64 << 10;
@@ -28,9 +29,9 @@ const ALREADY_LISTED: &str = "already listed: the context is bound in a cycle, o
 type Page = Vec<(String, BindingType)>;
 
 struct OpenContext {
-    names: Naming,
+    naming: Naming,
     listing: Listing,
-    /// The first page, unless it was too large.
+    /// The first page, if it was prefetched and was not too large.
     first_page: Option<Page>,
 }
 
@@ -48,7 +49,7 @@ struct TreePrinter<'a, W: Write> {
 }
 
 pub(super) async fn run(
-    names: Naming,
+    naming: Naming,
     depth: u32,
     mut remaining: RemainingLimits,
     output: &Output,
@@ -63,8 +64,8 @@ pub(super) async fn run(
         is_complete: true,
         is_end_printed: false,
     };
-    let listing = names.list();
-    let result = printer.print_context(OpenContext { names, listing, first_page: None }, 0).await;
+    let listing = naming.list();
+    let result = printer.print_context(OpenContext { naming, listing, first_page: None }, 0).await;
     let is_complete = printer.is_complete && result.is_ok();
     lines.finish()?;
     // A reader that closes the pipe early is not a failure.
@@ -109,8 +110,8 @@ impl<W: Write> TreePrinter<'_, W> {
 
     /// Prints the bindings of a context. Returns the reason if the context cannot be printed completely.
     async fn print_pages(&mut self, context: OpenContext, level: u32) -> Result<Option<String>, StopReason> {
-        let OpenContext { names, mut listing, mut first_page } = context;
-        if let Some(reason) = self.omission_reason(names.context(), level) {
+        let OpenContext { naming, mut listing, mut first_page } = context;
+        if let Some(reason) = self.omission_reason(naming.context(), level) {
             return Ok(Some(reason));
         }
         let stop = loop {
@@ -119,13 +120,15 @@ impl<W: Write> TreePrinter<'_, W> {
                 None if listing.is_done() => return Ok(None),
                 None => match self.remaining.within(listing.page()).await {
                     Ok(Ok(page)) => page,
-                    Ok(Err(error)) => return Ok(Some(with_program_options(&error.to_string()).into_owned())),
+                    Ok(Err(error)) => {
+                        return Ok(Some(replace_library_options(&error.to_string()).into_owned()));
+                    }
                     Err(stop) => break stop,
                 },
             };
             page.sort_by(|a, b| a.0.cmp(&b.0));
             let count = self.remaining.count_page(page.len());
-            if let Err(stop) = self.print_page(&names, page, level).await.and(count) {
+            if let Err(stop) = self.print_page(&naming, page, level).await.and(count) {
                 break stop;
             }
         };
@@ -148,7 +151,7 @@ impl<W: Write> TreePrinter<'_, W> {
         }
     }
 
-    async fn print_page(&mut self, names: &Naming, page: Page, level: u32) -> Result<(), StopReason> {
+    async fn print_page(&mut self, naming: &Naming, page: Page, level: u32) -> Result<(), StopReason> {
         let context_names: Vec<String> = page
             .iter()
             .filter(|(_, kind)| *kind == BindingType::Ncontext)
@@ -163,7 +166,7 @@ impl<W: Write> TreePrinter<'_, W> {
             {
                 let with_page = level + 1 < self.max_depth;
                 let slots = Arc::clone(&self.prefetch_slots);
-                prefetched.0.push_back(tokio::spawn(prefetch(names.clone(), next, with_page, slots)));
+                prefetched.0.push_back(tokio::spawn(prefetch(naming.clone(), next, with_page, slots)));
             }
             if kind == BindingType::Nobject {
                 self.lines.write_item(&serde_json::json!({ "name": name }), || Node::new(&name, ""));
@@ -217,15 +220,15 @@ impl Drop for PrefetchQueue {
 
 /// Resolves a context. If `with_page` is true, also requests its first page.
 async fn prefetch(
-    names: Naming,
+    naming: Naming,
     name: String,
     with_page: bool,
     slots: Arc<Semaphore>,
 ) -> Result<OpenContext, String> {
     let _slot = slots.acquire().await.map_err(|error| error.to_string())?;
-    let message = |error: &dyn std::fmt::Display| with_program_options(&error.to_string()).into_owned();
-    let names = names.enter(&name).await.map_err(|error| message(&error))?;
-    let mut listing = names.list();
+    let message = |error: &dyn std::fmt::Display| replace_library_options(&error.to_string()).into_owned();
+    let naming = naming.enter(&name).await.map_err(|error| message(&error))?;
+    let mut listing = naming.list();
     let mut first_page = None;
     if with_page {
         let page = listing.page().await.map_err(|error| message(&error))?;
@@ -234,10 +237,10 @@ async fn prefetch(
             first_page = Some(page);
         } else {
             listing.close().await;
-            listing = names.list();
+            listing = naming.list();
         }
     }
-    Ok(OpenContext { names, listing, first_page })
+    Ok(OpenContext { naming, listing, first_page })
 }
 
 type Addresses = Vec<(String, u16)>;

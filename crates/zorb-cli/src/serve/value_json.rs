@@ -5,7 +5,9 @@ use std::io::{self, Write};
 use zorb::Any;
 use zorb::dynamic::Dynamic;
 
-/// The maximum size of a value that is decoded on a request's thread. Of larger ones, the size is logged.
+/// The maximum size of values that are decoded on a request's thread. For a comparison, it limits the total
+/// size of the compared arguments. Larger ones are decoded on a blocking thread. In the log, a larger value
+/// is replaced with its size.
 pub(super) const MAX_INLINE_BYTES: usize = 64 << 10;
 
 /// The number of bytes after which a logged value is truncated.

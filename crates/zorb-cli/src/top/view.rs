@@ -87,8 +87,8 @@ pub(super) struct Row {
     /// The number of replies with user exceptions, which are not failures.
     pub(super) user_exceptions: u64,
     pub(super) failures: u64,
-    /// The median latency. Above one microsecond, its error is at most 7 %. It refers to the calls between
-    /// the two responses, or to all calls if there were none between them.
+    /// The median latency. From 1 us to 134 s, its error is at most 7 %. It refers to the calls between the
+    /// two responses, or to all calls if there were none between them.
     pub(super) p50_us: Option<f64>,
     pub(super) p90_us: Option<f64>,
     pub(super) p99_us: Option<f64>,

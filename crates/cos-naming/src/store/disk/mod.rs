@@ -406,12 +406,12 @@ impl Store for DiskStore {
             });
             Page::from_bindings(bindings, limit)
         };
-        read().map(Some).map_err(|Failure(reason)| StoreError::new(reason))
+        read().map(Some).map_err(|Failure(reason)| StoreError::broken(reason))
     }
 
     async fn change(&self, change: Change) -> Result<Option<ContextId>, ChangeError> {
         let (reply, result) = oneshot::channel();
-        let ended = || StoreError::new("the writer thread has ended; see the log for the reason");
+        let ended = || StoreError::broken("the writer thread has ended; see the log for the reason");
         let jobs = self.jobs.as_ref().ok_or_else(ended)?;
         jobs.send(Job { change, reply }).map_err(|_| ended())?;
         result.await.map_err(|_| ended())?

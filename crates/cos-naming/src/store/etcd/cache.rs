@@ -52,7 +52,7 @@ impl Entry {
 
 #[cold]
 fn damaged_binding() -> StoreError {
-    StoreError::new("the binding in etcd is damaged; unbind the name to remove it")
+    StoreError::broken("the binding in etcd is damaged; unbind the name to remove it")
 }
 
 impl Content {

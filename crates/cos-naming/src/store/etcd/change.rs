@@ -184,7 +184,7 @@ impl ChangeExecution<'_> {
         if let Failure::Refused(reason) = failure
             && !is_unknown
         {
-            return StoreError::new(reason).into();
+            return StoreError::broken(reason).into();
         }
         if matches!(failure, Failure::NotSent(_) | Failure::MaybeExecuted(_))
             && Instant::now() > self.deadline

@@ -349,7 +349,7 @@ fn trees_that_are_none_are_refused_with_their_place() {
     assert_eq!(error(&tree_with(&lnode, [1.into()])), "->0: the number of members is not that of the type");
     assert_eq!(
         error(&tree_with(&lnode, [1.into(), Part::Node(Some(7))])),
-        "->0.next: index or length 7 is out of bounds: the length is at most 1"
+        "->0.next: index or length 7 is out of bounds: the actual or maximum length is 1"
     );
     let of_type = tree_with(&lnode, [Part::Boolean(true), Part::Node(None)]);
     assert_eq!(error(&of_type), "->0.v: a boolean does not match type `long`");

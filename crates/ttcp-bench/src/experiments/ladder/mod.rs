@@ -52,13 +52,14 @@ pub struct LadderArgs {
     /// Options of every experiment.
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Element types (default: all)
+    /// Element types (default: all; --quick: double,binstruct)
     #[arg(long, value_enum, value_delimiter = ',', value_name = "TYPES")]
     pub types: Option<Vec<ElementType>>,
     /// Steps, or raw: a copy of the bytes (default: all)
     #[arg(long, value_enum, value_delimiter = ',', value_name = "STEPS")]
     pub steps: Option<Vec<ladder::Step>>,
-    /// Bytes that each measurement marshals, again and again until 20 ms have passed (default: 64M)
+    /// Minimum number of bytes that each measurement marshals (default: 64M; --quick: 128K). This is repeated
+    /// until 20 ms have passed
     #[arg(long, value_parser = parse_bytes, value_name = "BYTES")]
     pub total: Option<u64>,
 }
@@ -70,8 +71,8 @@ impl LadderArgs {
     }
 }
 
-/// Returns the measurements, each of which a single process without a server performs. If steps are not
-/// selected explicitly, the peer zorb stands for all steps, and the peer raw for the copy of the bytes.
+/// Returns the measurements, each of which a single process without a server performs. Without `--steps`, all
+/// steps are measured if the peer zorb takes part, and the copy of the bytes if the peer raw takes part.
 pub(crate) fn plan(args: &LadderArgs, contenders: &[Contender]) -> Plan {
     let quick = args.common.quick;
     let types = args.types.as_deref().unwrap_or(if quick {

@@ -23,6 +23,8 @@ use crate::system;
 const SOCKET_TIMEOUT: Duration = Duration::from_secs(30);
 /// The figure with the mean time of a call over an idle connection, one connection after the other.
 pub(super) const IDLE_CALL_US: &str = "turn_us";
+/// The key of the server's figures in the line that this program prints.
+pub(super) const SERVER_FIGURES: &str = "beside";
 
 /// Options of `ttcp hold`.
 #[derive(Debug, Clone, Args)]
@@ -85,7 +87,7 @@ pub fn hold(args: &HoldArgs) -> anyhow::Result<ExitCode> {
 fn print_with_figures(line: &mut Value, figures: BTreeMap<&str, f64>) -> anyhow::Result<()> {
     line.as_object_mut()
         .context("the client's last line is not a JSON object")?
-        .insert("beside".into(), serde_json::to_value(figures)?);
+        .insert(SERVER_FIGURES.into(), serde_json::to_value(figures)?);
     Ok(report::print_line(line)?)
 }
 

@@ -16,8 +16,8 @@ use crate::harness::{BuiltInPeer, CommonArgs, Peer};
 use crate::system;
 
 pub use crowd::{CrowdArgs, crowd};
-use hold::IDLE_CALL_US;
 pub use hold::{HoldArgs, hold};
+use hold::{IDLE_CALL_US, SERVER_FIGURES};
 
 const NAME: &str = "scale";
 
@@ -245,7 +245,7 @@ fn latency_and(output: &ClientOutput<'_>, names: &[&str]) -> Result<Figures, Str
 /// Returns the latencies from the client's line, and the figures `names` that [`hold`] added to this line.
 fn latency_and_added(output: &ClientOutput<'_>, names: &[&str]) -> Result<Figures, String> {
     let mut figures = latency_and(output, &[])?;
-    let added = output.line.get("beside").ok_or("it has no figures of the server")?;
+    let added = output.line.get(SERVER_FIGURES).ok_or("it has no figures of the server")?;
     figures.extend(line_figures(added, names)?);
     Ok(figures)
 }
@@ -256,7 +256,7 @@ fn figures_of_objects(output: &ClientOutput<'_>) -> Result<Figures, String> {
 }
 
 fn figures_of_connections(output: &ClientOutput<'_>) -> Result<Figures, String> {
-    let has_held = output.line.get("beside").is_some_and(|added| added.get(IDLE_CALL_US).is_some());
+    let has_held = output.line.get(SERVER_FIGURES).is_some_and(|added| added.get(IDLE_CALL_US).is_some());
     let names =
         ["memory_bytes", "first_memory_bytes", "all_memory_bytes", "threads", "open_secs", IDLE_CALL_US];
     latency_and_added(output, if has_held { &names } else { &names[..1] })

@@ -35,7 +35,7 @@ impl<'a> TypeCode<'a> {
 
     /// Returns the kind, by a counted call.
     #[inline(never)]
-    pub(crate) fn kind<T: CallCounter>(&self) -> u32 {
+    pub(crate) fn counted_kind<T: CallCounter>(&self) -> u32 {
         T::count(Routine::Kind);
         self.kind
     }

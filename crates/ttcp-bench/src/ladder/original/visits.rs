@@ -111,7 +111,7 @@ pub(crate) fn deep_free<T: CallCounter>(
     env: &mut Environment,
 ) -> Status {
     T::count(Routine::DeepFree);
-    match code.kind::<T>() {
+    match code.counted_kind::<T>() {
         SEQUENCE => {
             traverse(code, value, target, stream, env, deep_free)?;
             let (_, buffer) = memory::load_sequence(value)?;

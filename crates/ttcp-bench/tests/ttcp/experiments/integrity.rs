@@ -192,7 +192,9 @@ fn cells_of_a_peer_whose_contents_differ_are_not_measured() {
     assert_eq!(checked[1], ("wrong".into(), None));
     let stdout = text(&out.stdout);
     assert!(
-        stdout.contains("found no difference: raw (floods: 1, 0.3 MB). Not checked: wrong, mute."),
+        stdout.contains(
+            "found no difference: raw (floods: 1, 0.3 MB). Peers without a successful check: wrong, mute."
+        ),
         "{stdout}"
     );
 }
