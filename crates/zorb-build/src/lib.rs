@@ -136,8 +136,8 @@ impl Config {
     }
 
     /// Lets an interpreter of the ORB marshal some types for their first `uses` uses. Generated code marshals
-    /// them afterwards. `uses` must not be 0. `pattern` is a scoped name, or a prefix of such names followed by
-    /// `*`.
+    /// them afterwards. `uses` must not be 0. `pattern` is a scoped name, or a prefix of such names followed
+    /// by `*`.
     pub fn adaptive_of(mut self, pattern: impl Into<String>, uses: u32) -> Self {
         self.options.adaptive.push((pattern.into(), uses));
         self
