@@ -178,8 +178,7 @@ pub struct Interface {
     pub members: Vec<DefId>,
 }
 
-/// The construct that declares an interface. The CORBA Component Model maps components, homes, connectors and
-/// the consumers of event types to interfaces (their "equivalent IDL").
+/// The construct that declares an interface: `interface`, or one that the component model maps to one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Construct {
     /// `interface`.
@@ -348,7 +347,7 @@ pub struct Operation {
     /// Exceptions listed under `raises`, in order, without repetition.
     pub raises: Vec<DefId>,
     /// Whether a native type is listed under `raises`, which means that any user exception can be raised.
-    pub raises_unlisted: bool,
+    pub raises_any: bool,
     /// Patterns listed under `context`, in order: names of properties, optionally ending in `*`.
     pub context: Vec<String>,
 }

@@ -80,7 +80,7 @@ impl Writer<'_> {
                 put("result", operation.result.map_or(Value::Null, |ty| self.ty(ty)));
                 put("params", self.params(&operation.params));
                 put("raises", json!(self.names(&operation.raises)));
-                if operation.raises_unlisted {
+                if operation.raises_any {
                     put("raises_any", json!(true));
                 }
                 if !operation.context.is_empty() {

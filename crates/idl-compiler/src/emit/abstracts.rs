@@ -7,7 +7,7 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
-use super::cx::{Cx, ModDepth};
+use super::cx::{Cx, ModuleDepth};
 use super::docs::line_and_doc;
 use super::forms::EmittedFn;
 use super::method::Method;
@@ -16,13 +16,13 @@ use crate::model::{Def, DefId};
 
 impl Cx<'_> {
     /// Returns the path of the type `Values`, which stands for the values that support an abstract interface.
-    pub(super) fn values_type(&self, depth: ModDepth, id: DefId) -> TokenStream {
+    pub(super) fn values_type(&self, depth: ModuleDepth, id: DefId) -> TokenStream {
         let hidden = self.paths.hidden_path(depth, id);
         quote!(#hidden::Values)
     }
 }
 
-pub(super) fn abstract_reference(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
+pub(super) fn abstract_reference(cx: &Cx<'_>, depth: ModuleDepth, def: &Def) -> TokenStream {
     let rt = &cx.runtime_path;
     let name = &cx.paths.names[def.id].reference;
     let item = name.at(cx.model.rust_span(def.span));
@@ -122,7 +122,7 @@ pub(super) fn abstract_reference(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> Tok
 }
 
 /// Emits conversions from values that support the interface, and to the handles of all bases.
-fn abstract_conversions(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
+fn abstract_conversions(cx: &Cx<'_>, depth: ModuleDepth, def: &Def) -> TokenStream {
     let rt = &cx.runtime_path;
     let path = cx.paths.reference(depth, def.id);
     let values = cx.values_type(depth, def.id);
@@ -159,7 +159,7 @@ fn abstract_conversions(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream 
 }
 
 /// Emits conversions from a value's state to the handles of the abstract interfaces it supports.
-pub(super) fn state_conversions(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
+pub(super) fn state_conversions(cx: &Cx<'_>, depth: ModuleDepth, def: &Def) -> TokenStream {
     let rt = &cx.runtime_path;
     let path = cx.paths.item(depth, def.id);
     let bases = cx.mapping.abstract_bases(def.id);
@@ -184,7 +184,7 @@ pub(super) fn state_conversions(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> Toke
 /// Emits the hidden module of an abstract interface. It contains call functions, the type `Values`, and the
 /// object-safe trait, which is a supertrait of the object-safe traits of derived interfaces. `depth` is the
 /// nesting depth of code in this module.
-pub(super) fn hidden_abstract_module(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
+pub(super) fn hidden_abstract_module(cx: &Cx<'_>, depth: ModuleDepth, def: &Def) -> TokenStream {
     let rt = &cx.runtime_path;
     let name = cx.paths.hidden_name(def.id);
     let id = &def.repository_id;
@@ -224,7 +224,7 @@ pub(super) fn hidden_abstract_module(cx: &Cx<'_>, depth: ModDepth, def: &Def) ->
 }
 
 /// Emits the function that a handle's method calls. The function calls the object or value in the handle.
-fn abstract_call_function(cx: &Cx<'_>, depth: ModDepth, def: &Def, method: &Method) -> TokenStream {
+fn abstract_call_function(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, method: &Method) -> TokenStream {
     let rt = &cx.runtime_path;
     let (function, call) = (method.abstract_call_name(), method.call_name());
     let parameters = cx.parameters(depth, method, EmittedFn::CallFunction);

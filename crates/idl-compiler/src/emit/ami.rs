@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::cx::{Cx, ModDepth};
+use super::cx::{Cx, ModuleDepth};
 use super::forms::{EmittedFn, Form};
 use super::ident::RustName;
 use super::method::{Method, Parameter};
@@ -22,7 +22,7 @@ impl Cx<'_> {
     }
 }
 
-pub(super) fn handlers(cx: &Cx<'_>, depth: ModDepth, def: &Def, lineage: &[DefId]) -> Option<TokenStream> {
+pub(super) fn handlers(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, lineage: &[DefId]) -> Option<TokenStream> {
     if !cx.has_handler(def.id) {
         return None;
     }
@@ -30,7 +30,7 @@ pub(super) fn handlers(cx: &Cx<'_>, depth: ModDepth, def: &Def, lineage: &[DefId
     Some(quote!(#handler #senders))
 }
 
-fn handler_trait(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
+fn handler_trait(cx: &Cx<'_>, depth: ModuleDepth, def: &Def) -> TokenStream {
     let item = cx.paths.names[def.id].handler.at(cx.model.rust_span(def.span));
     let first = format!(
         " A handler for replies of interface `{}` (`{}`). The `sendc_` methods of `{}` take a handler.",
@@ -89,7 +89,7 @@ fn replies<'c>(cx: &'c Cx<'_>, id: DefId) -> Vec<(&'c Method, RustName, RustName
     with_exceptions.filter(|(method, ..)| method.owner == id).collect()
 }
 
-fn senders(cx: &Cx<'_>, depth: ModDepth, def: &Def, lineage: &[DefId]) -> TokenStream {
+fn senders(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, lineage: &[DefId]) -> TokenStream {
     let rt = &cx.runtime_path;
     let path = cx.paths.reference(depth, def.id);
     let methods = lineage.iter().flat_map(|owner| &cx.methods[owner]);

@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
 
-use super::cx::{Cx, ModDepth};
+use super::cx::{Cx, ModuleDepth};
 use super::docs::doc;
 use super::forms::Traits;
 use super::structs;
@@ -28,7 +28,7 @@ fn always_derived() -> TokenStream {
     }
 }
 
-pub(super) fn bitmask(cx: &Cx<'_>, depth: ModDepth, def: &Def, body: &Bitmask) -> TokenStream {
+pub(super) fn bitmask(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, body: &Bitmask) -> TokenStream {
     let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
     let path = cx.paths.item(depth, def.id);
     let holder = cx.primitive(cx.model.holder_type(def.id));
@@ -180,7 +180,7 @@ pub(super) fn bitmask(cx: &Cx<'_>, depth: ModDepth, def: &Def, body: &Bitmask) -
     }
 }
 
-pub(super) fn bitset(cx: &Cx<'_>, depth: ModDepth, def: &Def, body: &Bitset) -> TokenStream {
+pub(super) fn bitset(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, body: &Bitset) -> TokenStream {
     let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
     let path = cx.paths.item(depth, def.id);
     let bits = cx.model.holder_type(def.id);

@@ -3,14 +3,14 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::{quote, quote_spanned};
 
-use super::cx::{Cx, ModDepth};
+use super::cx::{Cx, ModuleDepth};
 use super::docs::line_and_doc;
 use super::errors;
 use super::forms::EmittedFn;
 use super::method::Method;
 use crate::model::{Def, DefId};
 
-pub(super) fn inherent_methods(cx: &Cx<'_>, depth: ModDepth, def: &Def, lineage: &[DefId]) -> TokenStream {
+pub(super) fn inherent_methods(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, lineage: &[DefId]) -> TokenStream {
     let path = cx.paths.reference(depth, def.id);
     let methods = lineage.iter().flat_map(|owner| &cx.methods[owner]).map(|method| {
         let (docs, name) = (method.docs(), method.ident());
@@ -28,7 +28,7 @@ pub(super) fn inherent_methods(cx: &Cx<'_>, depth: ModDepth, def: &Def, lineage:
     quote!(impl #path { #(#methods)* })
 }
 
-pub(super) fn client_trait(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
+pub(super) fn client_trait(cx: &Cx<'_>, depth: ModuleDepth, def: &Def) -> TokenStream {
     let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
     let first =
         format!("Interface `{}` (`{}`), as clients see it.", cx.model.scoped_name(def.id), def.repository_id);
@@ -50,7 +50,7 @@ pub(super) fn client_trait(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStre
     }
 }
 
-pub(super) fn client_impls(cx: &Cx<'_>, depth: ModDepth, def: &Def, lineage: &[DefId]) -> TokenStream {
+pub(super) fn client_impls(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, lineage: &[DefId]) -> TokenStream {
     let path = cx.paths.reference(depth, def.id);
     let impls = lineage.iter().map(|owner| {
         let item = cx.paths.item(depth, *owner);
@@ -75,7 +75,7 @@ pub(super) fn super_traits(cx: &Cx<'_>, def: &Def, path: impl Fn(DefId) -> Token
 }
 
 /// Returns the expression that calls a method's call function, for the body of the method.
-fn call(cx: &Cx<'_>, depth: ModDepth, def: &Def, method: &Method) -> TokenStream {
+fn call(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, method: &Method) -> TokenStream {
     // The hidden module of a local interface has call functions for inherited operations too.
     let local = cx.model.is_local_interface(def.id);
     let hidden = cx.paths.hidden_path(depth, if local { def.id } else { method.owner });
@@ -99,7 +99,7 @@ fn call(cx: &Cx<'_>, depth: ModDepth, def: &Def, method: &Method) -> TokenStream
 }
 
 /// Emits the call function. It calls a servant of the same process directly, or sends a request.
-pub(super) fn call_function(cx: &Cx<'_>, depth: ModDepth, index: usize, method: &Method) -> TokenStream {
+pub(super) fn call_function(cx: &Cx<'_>, depth: ModuleDepth, index: usize, method: &Method) -> TokenStream {
     let rt = &cx.runtime_path;
     let function = method.call_name();
     let parameters = cx.parameters(depth, method, EmittedFn::CallFunction);
@@ -200,7 +200,7 @@ pub(super) fn named_properties(cx: &Cx<'_>, method: &Method) -> Option<TokenStre
     Some(quote!(let __zorb_context = &#rt::Context::matching(#context, &[#(#patterns),*]);))
 }
 
-fn encode_arguments(cx: &Cx<'_>, depth: ModDepth, method: &Method) -> TokenStream {
+fn encode_arguments(cx: &Cx<'_>, depth: ModuleDepth, method: &Method) -> TokenStream {
     let rt = &cx.runtime_path;
     let context = method.context_name().map(|_| quote!(#rt::CdrEncode::encode(__zorb_context, __zorb_e)?;));
     let arguments: Vec<_> = method
@@ -223,7 +223,7 @@ fn encode_arguments(cx: &Cx<'_>, depth: ModDepth, method: &Method) -> TokenStrea
     }
 }
 
-fn decode_results(cx: &Cx<'_>, depth: ModDepth, method: &Method) -> TokenStream {
+fn decode_results(cx: &Cx<'_>, depth: ModuleDepth, method: &Method) -> TokenStream {
     let rt = &cx.runtime_path;
     let values = method.results.iter().map(|result| {
         let ty = cx.ty(depth, result.ty);
@@ -245,7 +245,7 @@ fn decode_results(cx: &Cx<'_>, depth: ModDepth, method: &Method) -> TokenStream 
     }
 }
 
-fn decode_raised(cx: &Cx<'_>, depth: ModDepth, method: &Method) -> TokenStream {
+fn decode_raised(cx: &Cx<'_>, depth: ModuleDepth, method: &Method) -> TokenStream {
     let rt = &cx.runtime_path;
     if method.raises.is_empty() {
         // A native type in `raises` stands for arbitrary exceptions, whose types are not known.

@@ -15,7 +15,7 @@ use crate::model::{DefId, Model};
 
 /// The number of modules below the root of the output that enclose emitted code. The root is the hidden
 /// module or, without one, the module that contains the output.
-pub(super) type ModDepth = usize;
+pub(super) type ModuleDepth = usize;
 
 /// The context of the emitter.
 pub(super) struct Cx<'a> {

@@ -3,11 +3,11 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::cx::{Cx, ModDepth};
+use super::cx::{Cx, ModuleDepth};
 use crate::model::{Attribute, Def, DefId, DefKind, Direction, Flavour, Interface, Operation};
 
 /// Emits the description of an interface. It is accessed through a function, as descriptions of types are.
-pub(super) fn interface_desc(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
+pub(super) fn interface_desc(cx: &Cx<'_>, depth: ModuleDepth, def: &Def) -> TokenStream {
     let DefKind::Interface(body) = &def.kind else { return TokenStream::new() };
     let rt = &cx.runtime_path;
     let path = cx.paths.reference(depth, def.id);
@@ -50,7 +50,7 @@ pub(super) fn interface_kind(cx: &Cx<'_>, interface: &Interface) -> TokenStream 
     }
 }
 
-fn operation_desc(cx: &Cx<'_>, depth: ModDepth, def: &Def, operation: &Operation) -> TokenStream {
+fn operation_desc(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, operation: &Operation) -> TokenStream {
     let rt = &cx.runtime_path;
     let (id, name, oneway) = (&def.repository_id, &def.name, operation.oneway);
     let result = match operation.result {
@@ -81,7 +81,7 @@ fn operation_desc(cx: &Cx<'_>, depth: ModDepth, def: &Def, operation: &Operation
     }
 }
 
-fn attribute_desc(cx: &Cx<'_>, depth: ModDepth, def: &Def, attribute: &Attribute) -> TokenStream {
+fn attribute_desc(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, attribute: &Attribute) -> TokenStream {
     let rt = &cx.runtime_path;
     let (id, name, readonly) = (&def.repository_id, &def.name, attribute.readonly);
     let desc = cx.desc(depth, attribute.ty);
@@ -99,7 +99,7 @@ fn attribute_desc(cx: &Cx<'_>, depth: ModDepth, def: &Def, attribute: &Attribute
     }
 }
 
-fn exceptions_desc(cx: &Cx<'_>, depth: ModDepth, raises: &[DefId]) -> TokenStream {
+fn exceptions_desc(cx: &Cx<'_>, depth: ModuleDepth, raises: &[DefId]) -> TokenStream {
     let rt = &cx.runtime_path;
     let exceptions = raises.iter().map(|exception| cx.paths.item(depth, *exception));
     quote!(&[#(<#exceptions as #rt::Typed>::DESC),*])

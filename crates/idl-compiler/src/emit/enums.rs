@@ -3,12 +3,12 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-use super::cx::{Cx, ModDepth};
+use super::cx::{Cx, ModuleDepth};
 use super::docs::doc;
 use super::{interpreted, structs};
 use crate::model::{Def, Enum};
 
-pub(super) fn enumeration(cx: &Cx<'_>, depth: ModDepth, def: &Def, body: &Enum) -> TokenStream {
+pub(super) fn enumeration(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, body: &Enum) -> TokenStream {
     let rt = &cx.runtime_path;
     let names = &cx.paths.names[def.id];
     let item = names.item.at(cx.model.rust_span(def.span));

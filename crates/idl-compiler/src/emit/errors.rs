@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::cx::{Cx, ModDepth};
+use super::cx::{Cx, ModuleDepth};
 use super::docs::doc;
 use super::ident::{Case, RustName};
 use super::method::Method;
@@ -54,7 +54,7 @@ pub(super) fn error_variants(cx: &Cx<'_>, method: &Method) -> Vec<RustName> {
 /// Returns the variant for any user exception, if the method can raise arbitrary ones.
 pub(super) fn any_variant(cx: &Cx<'_>, method: &Method) -> Option<RustName> {
     let others = error_variants(cx, method);
-    method.raises_unlisted.then(|| RustName::verbatim("User").until_free(|name| others.contains(name)))
+    method.raises_any.then(|| RustName::verbatim("User").until_free(|name| others.contains(name)))
 }
 
 /// Returns the names of the scopes that contain a definition, outermost first, in camel case.
@@ -66,7 +66,7 @@ fn outer_names(cx: &Cx<'_>, id: DefId) -> Vec<String> {
         .collect()
 }
 
-pub(super) fn error_enum(cx: &Cx<'_>, depth: ModDepth, method: &Method) -> TokenStream {
+pub(super) fn error_enum(cx: &Cx<'_>, depth: ModuleDepth, method: &Method) -> TokenStream {
     let Some(name) = &method.error_enum else { return TokenStream::new() };
     let rt = &cx.runtime_path;
     let item = name.at(method.span);
@@ -144,7 +144,7 @@ pub(super) fn error_enum(cx: &Cx<'_>, depth: ModDepth, method: &Method) -> Token
     }
 }
 
-pub(super) fn result_struct(cx: &Cx<'_>, depth: ModDepth, method: &Method) -> TokenStream {
+pub(super) fn result_struct(cx: &Cx<'_>, depth: ModuleDepth, method: &Method) -> TokenStream {
     let Some(name) = &method.result_struct else { return TokenStream::new() };
     let item = name.at(method.span);
     let scoped = cx.model.scoped_name(method.owner);

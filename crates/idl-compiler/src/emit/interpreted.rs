@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-use super::cx::{Cx, ModDepth};
+use super::cx::{Cx, ModuleDepth};
 use super::forms::{ArrayForm, MarshallingModes, Mode, SeqForm, Traits, TypeUse, is_interpretable};
 use super::options::matches_name;
 use super::typed::label_bits;
@@ -138,7 +138,7 @@ impl Cx<'_> {
 
     pub(super) fn decode_value(
         &self,
-        depth: ModDepth,
+        depth: ModuleDepth,
         owner: DefId,
         u: TypeUse,
         ty: &TokenStream,
@@ -228,7 +228,12 @@ fn part(cx: &Cx<'_>, u: TypeUse, value: &TokenStream) -> (TokenStream, TokenStre
 }
 
 /// Emits a type's implementations for the interpreter. An encoded value has at least `min_size` bytes.
-pub(super) fn impls(cx: &Cx<'_>, depth: ModDepth, def: &Def, min_size: &TokenStream) -> Option<TokenStream> {
+pub(super) fn impls(
+    cx: &Cx<'_>,
+    depth: ModuleDepth,
+    def: &Def,
+    min_size: &TokenStream,
+) -> Option<TokenStream> {
     if !cx.marshalling.exposed_types.contains(&def.id) {
         return None;
     }
@@ -239,7 +244,7 @@ pub(super) fn impls(cx: &Cx<'_>, depth: ModDepth, def: &Def, min_size: &TokenStr
     Some(quote!(#parts #uses #cdr))
 }
 
-fn part_impls(cx: &Cx<'_>, depth: ModDepth, def: &Def, path: &TokenStream) -> TokenStream {
+fn part_impls(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, path: &TokenStream) -> TokenStream {
     let rt = &cx.runtime_path;
     let (write, read) = match &def.kind {
         DefKind::Enum(_) => (
@@ -306,7 +311,7 @@ fn part_impls(cx: &Cx<'_>, depth: ModDepth, def: &Def, path: &TokenStream) -> To
 
 /// Returns the expressions that write and read a union, with an arm for each case. The number of a case is
 /// the index of its first label in the type code.
-fn union_parts(cx: &Cx<'_>, depth: ModDepth, def: &Def, body: &Union) -> (TokenStream, TokenStream) {
+fn union_parts(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, body: &Union) -> (TokenStream, TokenStream) {
     let (bits, of_bits) = label_casts(cx, depth, body.discriminator);
     let (mut writes, mut blanks, mut reads) = (Vec::new(), Vec::new(), Vec::new());
     let mut row = 0;
@@ -358,7 +363,7 @@ fn union_parts(cx: &Cx<'_>, depth: ModDepth, def: &Def, body: &Union) -> (TokenS
 
 /// Returns two expressions: the one converts the discriminator `__zorb_l` to a label, which is an `i64`. The
 /// other converts a label that was read to a discriminator.
-fn label_casts(cx: &Cx<'_>, depth: ModDepth, ty: TypeId) -> (TokenStream, TokenStream) {
+fn label_casts(cx: &Cx<'_>, depth: ModuleDepth, ty: TypeId) -> (TokenStream, TokenStream) {
     let rt = &cx.runtime_path;
     let wide = quote!(::core::primitive::i64);
     match cx.model.stripped(ty) {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use super::cx::{Cx, ModDepth};
+use super::cx::{Cx, ModuleDepth};
 use super::docs::{doc, line_and_doc};
 use super::forms::TypeUse;
 use super::names::aliased_interface;
@@ -148,12 +148,12 @@ fn hidden_name(cx: &Cx<'_>, roots: &[DefId]) -> Ident {
 }
 
 /// Emits the items of definitions in one scope, whose module is `depth` levels below the hidden root.
-pub(super) fn items(cx: &Cx<'_>, depth: ModDepth, ids: &[DefId]) -> Vec<TokenStream> {
+pub(super) fn items(cx: &Cx<'_>, depth: ModuleDepth, ids: &[DefId]) -> Vec<TokenStream> {
     let emitted = ids.iter().filter(|id| cx.paths.external.is_emitted(**id));
     emitted.map(|id| definition(cx, depth, cx.model.def(*id))).collect()
 }
 
-fn definition(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
+fn definition(cx: &Cx<'_>, depth: ModuleDepth, def: &Def) -> TokenStream {
     work::count_step();
     let item = match &def.kind {
         DefKind::Module(_) => return module(cx, depth, def),
@@ -189,14 +189,14 @@ fn scope_module(cx: &Cx<'_>, def: &Def, inside: Vec<TokenStream>) -> TokenStream
     quote!(#docs pub mod #name { #(#inside)* })
 }
 
-fn module(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
+fn module(cx: &Cx<'_>, depth: ModuleDepth, def: &Def) -> TokenStream {
     let name = cx.paths.names[def.id].module.at(cx.model.rust_span(def.span));
     let docs = cx.item_docs(def, "module");
     let items = items(cx, depth + 1, cx.model.children(def.id));
     quote!(#docs pub mod #name { #(#items)* })
 }
 
-fn interface(cx: &Cx<'_>, depth: ModDepth, def: &Def, flavour: Flavour) -> TokenStream {
+fn interface(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, flavour: Flavour) -> TokenStream {
     let lineage = cx.model.lineage(def.id);
     let (reference, hidden) = match flavour {
         Flavour::Local => {
@@ -230,7 +230,7 @@ fn interface(cx: &Cx<'_>, depth: ModDepth, def: &Def, flavour: Flavour) -> Token
 }
 
 /// Emits re-exports of names in the modules of the bases, because they are names of this interface too.
-fn inherited_names(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
+fn inherited_names(cx: &Cx<'_>, depth: ModuleDepth, def: &Def) -> TokenStream {
     let bases = cx.model.all_bases(def.id);
     let all: Vec<(DefId, Ident)> = bases.iter().flat_map(|base| module_names(cx, *base)).collect();
     if all.is_empty() {
@@ -263,7 +263,7 @@ fn module_names(cx: &Cx<'_>, interface: DefId) -> Vec<(DefId, Ident)> {
     names
 }
 
-fn typedef(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
+fn typedef(cx: &Cx<'_>, depth: ModuleDepth, def: &Def) -> TokenStream {
     let names = &cx.paths.names[def.id];
     let span = cx.model.rust_span(def.span);
     let rt = &cx.runtime_path;
@@ -300,7 +300,7 @@ fn typedef(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
     quote!(#docs pub type #item = #ty;)
 }
 
-fn constant(cx: &Cx<'_>, depth: ModDepth, def: &Def, constant: &Const) -> TokenStream {
+fn constant(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, constant: &Const) -> TokenStream {
     let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
     let ty = match cx.model.stripped(constant.ty) {
         Type::String(_) | Type::WString(_) => quote!(&'static ::core::primitive::str),

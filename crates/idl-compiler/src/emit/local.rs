@@ -7,14 +7,14 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
-use super::cx::{Cx, ModDepth};
+use super::cx::{Cx, ModuleDepth};
 use super::docs::{doc, line_and_doc};
 use super::forms::EmittedFn;
 use super::method::Method;
 use super::{client, reference, servant};
 use crate::model::{Def, DefId};
 
-pub(super) fn native(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
+pub(super) fn native(cx: &Cx<'_>, depth: ModuleDepth, def: &Def) -> TokenStream {
     let up = cx.paths.enclosing_module_count(depth);
     let Some(path) = cx.paths.external.native(up, def.id) else { return TokenStream::new() };
     let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
@@ -22,7 +22,7 @@ pub(super) fn native(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
     quote!(#docs pub type #item = #path;)
 }
 
-pub(super) fn local_reference(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
+pub(super) fn local_reference(cx: &Cx<'_>, depth: ModuleDepth, def: &Def) -> TokenStream {
     let rt = &cx.runtime_path;
     let name = &cx.paths.names[def.id].reference;
     let item = name.at(cx.model.rust_span(def.span));
@@ -125,7 +125,12 @@ pub(super) fn local_reference(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenS
 }
 
 /// Emits the hidden module, which is `depth` modules deep: calls, the object-safe trait and the object.
-pub(super) fn hidden_local_module(cx: &Cx<'_>, depth: ModDepth, def: &Def, lineage: &[DefId]) -> TokenStream {
+pub(super) fn hidden_local_module(
+    cx: &Cx<'_>,
+    depth: ModuleDepth,
+    def: &Def,
+    lineage: &[DefId],
+) -> TokenStream {
     let rt = &cx.runtime_path;
     let name = cx.paths.hidden_name(def.id);
     let servant = cx.paths.servant(depth, def.id);
@@ -163,7 +168,7 @@ pub(super) fn hidden_local_module(cx: &Cx<'_>, depth: ModDepth, def: &Def, linea
 }
 
 /// Emits the function that a reference's method calls. It checks the arguments and calls the object.
-fn local_call(cx: &Cx<'_>, depth: ModDepth, def: &Def, method: &Method) -> TokenStream {
+fn local_call(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, method: &Method) -> TokenStream {
     let function = method.call_name();
     let parameters = cx.parameters(depth, method, EmittedFn::CallFunction);
     let output = cx.output(depth, method);

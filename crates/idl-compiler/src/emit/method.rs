@@ -25,7 +25,7 @@ pub(super) struct Method {
     pub(super) context: Vec<String>,
     pub(super) raises: Vec<DefId>,
     /// True if any other user exception can be raised too.
-    pub(super) raises_unlisted: bool,
+    pub(super) raises_any: bool,
     /// The name of the error type in the owner's module, if there are exceptions.
     pub(super) error_enum: Option<RustName>,
     /// The name of the result struct in the owner's module, if the results are too many for a tuple.

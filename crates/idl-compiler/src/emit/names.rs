@@ -226,7 +226,7 @@ impl Namer<'_> {
             }
             DefKind::Operation(operation) => {
                 let camel = RustName::convert(&stem, Case::Camel);
-                if operation.raises_unlisted || !operation.raises.is_empty() {
+                if operation.raises_any || !operation.raises.is_empty() {
                     names.error_enum = taken.derive_error(camel.as_str());
                 }
                 let outs = operation.params.iter().filter(|p| p.direction != Direction::In).count();

@@ -3,7 +3,7 @@
 use proc_macro2::{TokenStream, TokenTree};
 use quote::quote;
 
-use super::cx::{Cx, ModDepth};
+use super::cx::{Cx, ModuleDepth};
 use super::forms::is_interpretable;
 use super::method::Method;
 use super::{external, ident, names};
@@ -271,7 +271,7 @@ const STANDARD_DERIVES: &[(&str, &str)] = &[
 
 impl Cx<'_> {
     /// Returns the requested `#[derive]` of a type, without the traits that it implements by default.
-    pub(super) fn derives(&self, depth: ModDepth, def: &Def, default: &[&str]) -> TokenStream {
+    pub(super) fn derives(&self, depth: ModuleDepth, def: &Def, default: &[&str]) -> TokenStream {
         let scoped = self.model.scoped_name(def.id);
         let mut seen = Vec::new();
         let mut paths = Vec::new();

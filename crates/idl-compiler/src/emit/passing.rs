@@ -3,7 +3,7 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-use super::cx::{Cx, ModDepth};
+use super::cx::{Cx, ModuleDepth};
 use super::forms::{EmittedFn, Form, Passing, SeqForm, TypeUse};
 use crate::model::{DefId, Type};
 
@@ -16,7 +16,7 @@ pub(super) struct ResultStream {
 }
 
 impl Cx<'_> {
-    pub(super) fn in_type(&self, depth: ModDepth, u: TypeUse, function: EmittedFn) -> TokenStream {
+    pub(super) fn in_type(&self, depth: ModuleDepth, u: TypeUse, function: EmittedFn) -> TokenStream {
         let Passing { form, bound } = self.mapping.passing(u);
         let lifetime = (function == EmittedFn::LocalMethod).then(|| quote!('l));
         let (stripped, non_nil) = self.mapping.strip(u);
@@ -51,7 +51,7 @@ impl Cx<'_> {
         }
     }
 
-    pub(super) fn stream_type(&self, depth: ModDepth, u: TypeUse, function: EmittedFn) -> TokenStream {
+    pub(super) fn stream_type(&self, depth: ModuleDepth, u: TypeUse, function: EmittedFn) -> TokenStream {
         let rt = &self.runtime_path;
         let item = self.streamed_element(depth, u);
         let is_sent = matches!(function, EmittedFn::ClientMethod | EmittedFn::CallFunction);
@@ -63,7 +63,7 @@ impl Cx<'_> {
         }
     }
 
-    pub(super) fn result_stream(&self, depth: ModDepth, u: TypeUse) -> ResultStream {
+    pub(super) fn result_stream(&self, depth: ModuleDepth, u: TypeUse) -> ResultStream {
         let rt = &self.runtime_path;
         let (stripped, non_nil) = self.mapping.strip(u);
         let Type::Sequence { element, .. } = self.model.ty(stripped) else {
@@ -82,7 +82,7 @@ impl Cx<'_> {
     }
 
     /// Returns the type of the elements of a `@stream` parameter, or `None` if they are bytes.
-    pub(super) fn streamed_element(&self, depth: ModDepth, u: TypeUse) -> Option<TokenStream> {
+    pub(super) fn streamed_element(&self, depth: ModuleDepth, u: TypeUse) -> Option<TokenStream> {
         match self.model.stripped(u.ty) {
             Type::Sequence { element, .. } if self.mapping.seq_form(*element) != SeqForm::Bytes => {
                 Some(self.ty(depth, TypeUse::of(*element, false)))
@@ -92,7 +92,7 @@ impl Cx<'_> {
     }
 
     /// Returns the type of an `inout` parameter, which is owned.
-    pub(super) fn inout_type(&self, depth: ModDepth, u: TypeUse, function: EmittedFn) -> TokenStream {
+    pub(super) fn inout_type(&self, depth: ModuleDepth, u: TypeUse, function: EmittedFn) -> TokenStream {
         let ty = self.ty(depth, u);
         let Passing { form, bound } = self.mapping.passing(u);
         match form {
@@ -116,7 +116,7 @@ impl Cx<'_> {
     /// Returns the statement that encodes an `in` parameter, or an `inout` one, which is owned.
     pub(super) fn encode_argument(
         &self,
-        depth: ModDepth,
+        depth: ModuleDepth,
         owner: DefId,
         u: TypeUse,
         inout: bool,
@@ -138,7 +138,13 @@ impl Cx<'_> {
         }
     }
 
-    pub(super) fn decoded_type(&self, depth: ModDepth, owner: DefId, u: TypeUse, inout: bool) -> TokenStream {
+    pub(super) fn decoded_type(
+        &self,
+        depth: ModuleDepth,
+        owner: DefId,
+        u: TypeUse,
+        inout: bool,
+    ) -> TokenStream {
         let rt = &self.runtime_path;
         let Passing { form, bound } = self.mapping.passing(u);
         let (stripped, non_nil) = self.mapping.strip(u);

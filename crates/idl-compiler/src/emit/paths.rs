@@ -10,7 +10,7 @@ use std::cell::Cell;
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::cx::ModDepth;
+use super::cx::ModuleDepth;
 use super::external::External;
 use super::ident::RustName;
 use super::method::Method;
@@ -42,11 +42,11 @@ impl<'a> Paths<'a> {
         }
     }
 
-    pub(super) fn handler_path(&self, depth: ModDepth, id: DefId) -> TokenStream {
+    pub(super) fn handler_path(&self, depth: ModuleDepth, id: DefId) -> TokenStream {
         self.path(depth, id, &self.names[id].handler)
     }
 
-    pub(super) fn method_type(&self, depth: ModDepth, method: &Method, name: &RustName) -> TokenStream {
+    pub(super) fn method_type(&self, depth: ModuleDepth, method: &Method, name: &RustName) -> TokenStream {
         if method.def != method.owner {
             return self.path(depth, method.def, name);
         }
@@ -61,12 +61,12 @@ impl<'a> Paths<'a> {
         RustName::verbatim(&format!("__zorb_{}", self.names[interface].module))
     }
 
-    pub(super) fn hidden_path(&self, depth: ModDepth, interface: DefId) -> TokenStream {
+    pub(super) fn hidden_path(&self, depth: ModuleDepth, interface: DefId) -> TokenStream {
         self.path(depth, interface, &self.hidden_name(interface))
     }
 
     /// Returns the path of the module that contains a definition's items.
-    pub(super) fn scope_path(&self, depth: ModDepth, id: DefId) -> TokenStream {
+    pub(super) fn scope_path(&self, depth: ModuleDepth, id: DefId) -> TokenStream {
         if let Some(path) = self.external.scope(self.enclosing_module_count(depth), id, &self.names) {
             return path;
         }
@@ -90,7 +90,7 @@ impl<'a> Paths<'a> {
     }
 
     /// Returns the number of modules of the output that enclose code at this depth.
-    pub(super) fn enclosing_module_count(&self, depth: ModDepth) -> usize {
+    pub(super) fn enclosing_module_count(&self, depth: ModuleDepth) -> usize {
         match (&self.output_module, self.direct_root.get()) {
             (Some(_), _) => 0,
             (None, Some(_)) => depth,
@@ -104,12 +104,12 @@ impl<'a> Paths<'a> {
         scopes.last().unwrap_or(id)
     }
 
-    pub(super) fn servant(&self, depth: ModDepth, id: DefId) -> TokenStream {
+    pub(super) fn servant(&self, depth: ModuleDepth, id: DefId) -> TokenStream {
         self.path(depth, id, &self.names[id].servant)
     }
 
     /// Returns the path of the local trait of `interface` for code in the hidden module of `def`.
-    pub(super) fn local_path(&self, depth: ModDepth, def: &Def, interface: DefId) -> TokenStream {
+    pub(super) fn local_path(&self, depth: ModuleDepth, def: &Def, interface: DefId) -> TokenStream {
         if interface == def.id {
             return quote!(Local);
         }
@@ -123,22 +123,22 @@ impl<'a> Paths<'a> {
     }
 
     /// Returns the path of a name in the same module as the item of `id`.
-    pub(super) fn path(&self, depth: ModDepth, id: DefId, name: &RustName) -> TokenStream {
+    pub(super) fn path(&self, depth: ModuleDepth, id: DefId, name: &RustName) -> TokenStream {
         work::count_step();
         let scope = self.scope_path(depth, id);
         quote!(#scope::#name)
     }
 
-    pub(super) fn item(&self, depth: ModDepth, id: DefId) -> TokenStream {
+    pub(super) fn item(&self, depth: ModuleDepth, id: DefId) -> TokenStream {
         self.path(depth, id, &self.names[id].item)
     }
 
     /// Returns the path of the reference type of an interface or of an alias of an interface.
-    pub(super) fn reference(&self, depth: ModDepth, id: DefId) -> TokenStream {
+    pub(super) fn reference(&self, depth: ModuleDepth, id: DefId) -> TokenStream {
         self.path(depth, id, &self.names[id].reference)
     }
 
-    pub(super) fn operations_path(&self, depth: ModDepth, id: DefId) -> TokenStream {
+    pub(super) fn operations_path(&self, depth: ModuleDepth, id: DefId) -> TokenStream {
         self.path(depth, id, &self.names[id].operations_trait)
     }
 

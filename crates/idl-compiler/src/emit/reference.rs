@@ -3,11 +3,11 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use super::cx::{Cx, ModDepth};
+use super::cx::{Cx, ModuleDepth};
 use super::docs::line_and_doc;
 use crate::model::Def;
 
-pub(super) fn reference_type(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
+pub(super) fn reference_type(cx: &Cx<'_>, depth: ModuleDepth, def: &Def) -> TokenStream {
     let rt = &cx.runtime_path;
     let name = &cx.paths.names[def.id].reference;
     let item = name.at(cx.model.rust_span(def.span));
@@ -89,7 +89,7 @@ pub(super) fn reference_type(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenSt
 }
 
 /// Emits conversions to each base and to `ObjectRef`, and to an `Option` of each of them for parameters.
-fn conversions(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
+fn conversions(cx: &Cx<'_>, depth: ModuleDepth, def: &Def) -> TokenStream {
     let rt = &cx.runtime_path;
     let path = cx.paths.reference(depth, def.id);
     let targets =

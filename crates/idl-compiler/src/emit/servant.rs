@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 
-use super::cx::{Cx, ModDepth};
+use super::cx::{Cx, ModuleDepth};
 use super::docs::line_and_doc;
 use super::forms::EmittedFn;
 use super::method::Method;
@@ -21,12 +21,12 @@ pub(super) struct Signature {
     pub(super) output: TokenStream,
 }
 
-pub(super) fn servant_signature(cx: &Cx<'_>, depth: ModDepth, method: &Method) -> Signature {
+pub(super) fn servant_signature(cx: &Cx<'_>, depth: ModuleDepth, method: &Method) -> Signature {
     let parameters = cx.parameters(depth, method, EmittedFn::ServantMethod);
     Signature { parameters, output: cx.servant_output(depth, method) }
 }
 
-pub(super) fn servant_trait(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
+pub(super) fn servant_trait(cx: &Cx<'_>, depth: ModuleDepth, def: &Def) -> TokenStream {
     let rt = &cx.runtime_path;
     let names = &cx.paths.names[def.id];
     let item = names.servant.at(cx.model.rust_span(def.span));
@@ -128,7 +128,7 @@ fn default_body(cx: &Cx<'_>, method: &Method) -> TokenStream {
 }
 
 /// Emits the hidden module, which is `depth` modules deep: call functions, local trait and skeleton.
-pub(super) fn hidden_module(cx: &Cx<'_>, depth: ModDepth, def: &Def, lineage: &[DefId]) -> TokenStream {
+pub(super) fn hidden_module(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, lineage: &[DefId]) -> TokenStream {
     let rt = &cx.runtime_path;
     let name = cx.paths.hidden_name(def.id);
     let servant = cx.paths.servant(depth, def.id);
@@ -231,7 +231,7 @@ fn operations_method(cx: &Cx<'_>, lineage: &[DefId]) -> Option<TokenStream> {
 }
 
 /// Emits the object-safe form of the servant trait, for calls within a process.
-pub(super) fn local_trait(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
+pub(super) fn local_trait(cx: &Cx<'_>, depth: ModuleDepth, def: &Def) -> TokenStream {
     let rt = &cx.runtime_path;
     let supers = client::super_traits(cx, def, |base| cx.paths.local_path(depth, def, base));
     let methods = cx.methods[&def.id].iter().map(|method| {
@@ -246,7 +246,7 @@ pub(super) fn local_trait(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStrea
     }
 }
 
-fn local_signature(cx: &Cx<'_>, depth: ModDepth, method: &Method) -> TokenStream {
+fn local_signature(cx: &Cx<'_>, depth: ModuleDepth, method: &Method) -> TokenStream {
     let rt = &cx.runtime_path;
     let name = &method.name;
     let parameters = cx.parameters(depth, method, EmittedFn::LocalMethod);
@@ -254,7 +254,7 @@ fn local_signature(cx: &Cx<'_>, depth: ModDepth, method: &Method) -> TokenStream
     quote!(fn #name<'l>(&'l self, #(#parameters),*) -> #rt::BoxedFuture<'l, #output>)
 }
 
-pub(super) fn local_impls(cx: &Cx<'_>, depth: ModDepth, def: &Def, lineage: &[DefId]) -> TokenStream {
+pub(super) fn local_impls(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, lineage: &[DefId]) -> TokenStream {
     let servant = cx.paths.servant(depth, def.id);
     let impls = lineage.iter().map(|owner| {
         let local = cx.paths.local_path(depth, def, *owner);
@@ -274,7 +274,7 @@ pub(super) fn local_impls(cx: &Cx<'_>, depth: ModDepth, def: &Def, lineage: &[De
 /// Emits the function whose future handles one request: a `match` over all operations, including inherited
 /// ones. Many operations are divided into groups of `GROUP_SIZE`, each with its own future, because rustc's
 /// work on a future grows with the square of the number of arms.
-fn dispatch(cx: &Cx<'_>, depth: ModDepth, def: &Def, lineage: &[DefId]) -> TokenStream {
+fn dispatch(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, lineage: &[DefId]) -> TokenStream {
     let rt = &cx.runtime_path;
     let bound = cx.paths.servant(depth, def.id);
     let methods: Vec<&Method> = lineage.iter().flat_map(|owner| &cx.methods[owner]).collect();
@@ -350,7 +350,7 @@ fn dispatch(cx: &Cx<'_>, depth: ModDepth, def: &Def, lineage: &[DefId]) -> Token
     }
 }
 
-fn handle_operation(cx: &Cx<'_>, depth: ModDepth, method: &Method) -> TokenStream {
+fn handle_operation(cx: &Cx<'_>, depth: ModuleDepth, method: &Method) -> TokenStream {
     let rt = &cx.runtime_path;
     let servant = cx.paths.servant(depth, method.owner);
     let name = &method.name;
@@ -407,7 +407,7 @@ fn handle_operation(cx: &Cx<'_>, depth: ModDepth, method: &Method) -> TokenStrea
     }
 }
 
-fn decode_arguments(cx: &Cx<'_>, depth: ModDepth, method: &Method) -> TokenStream {
+fn decode_arguments(cx: &Cx<'_>, depth: ModuleDepth, method: &Method) -> TokenStream {
     let rt = &cx.runtime_path;
     let names = method.arguments();
     if names.is_empty() {
@@ -449,7 +449,7 @@ fn decode_arguments(cx: &Cx<'_>, depth: ModDepth, method: &Method) -> TokenStrea
 }
 
 /// Returns the pattern that binds the results, and the closure that encodes them.
-fn encode_results(cx: &Cx<'_>, depth: ModDepth, method: &Method) -> (TokenStream, TokenStream) {
+fn encode_results(cx: &Cx<'_>, depth: ModuleDepth, method: &Method) -> (TokenStream, TokenStream) {
     let rt = &cx.runtime_path;
     if method.results.is_empty() {
         return (quote!(()), quote!(|_| ::core::result::Result::Ok(())));

@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::cx::{Cx, ModDepth};
+use super::cx::{Cx, ModuleDepth};
 use super::forms::{EmittedFn, Form};
 use super::method::{Method, Parameter};
 use crate::work;
@@ -11,7 +11,7 @@ use crate::work;
 impl Cx<'_> {
     pub(super) fn parameters(
         &self,
-        depth: ModDepth,
+        depth: ModuleDepth,
         method: &Method,
         function: EmittedFn,
     ) -> Vec<TokenStream> {
@@ -48,7 +48,7 @@ impl Cx<'_> {
     }
 
     /// Returns the type of a client's results: `()`, the only result, a tuple, a struct, or a stream.
-    pub(super) fn result_type(&self, depth: ModDepth, method: &Method) -> TokenStream {
+    pub(super) fn result_type(&self, depth: ModuleDepth, method: &Method) -> TokenStream {
         if let Some(reply) = &method.result_struct {
             return self.paths.path(depth, method.def, reply);
         }
@@ -62,7 +62,7 @@ impl Cx<'_> {
         }
     }
 
-    pub(super) fn error_type(&self, depth: ModDepth, method: &Method) -> TokenStream {
+    pub(super) fn error_type(&self, depth: ModuleDepth, method: &Method) -> TokenStream {
         let rt = &self.runtime_path;
         match &method.error_enum {
             Some(error) => self.paths.method_type(depth, method, error),
@@ -70,13 +70,13 @@ impl Cx<'_> {
         }
     }
 
-    pub(super) fn output(&self, depth: ModDepth, method: &Method) -> TokenStream {
+    pub(super) fn output(&self, depth: ModuleDepth, method: &Method) -> TokenStream {
         let (result, error) = (self.result_type(depth, method), self.error_type(depth, method));
         quote!(::core::result::Result<#result, #error>)
     }
 
     /// Returns the output of a servant's method. A `@stream` result is the source of the stream.
-    pub(super) fn servant_output(&self, depth: ModDepth, method: &Method) -> TokenStream {
+    pub(super) fn servant_output(&self, depth: ModuleDepth, method: &Method) -> TokenStream {
         match method.streamed_result() {
             Some(result) => {
                 let source = self.result_stream(depth, result.ty).source;
@@ -92,7 +92,7 @@ impl Cx<'_> {
         quote!(impl #rt::ServantFuture<Output = #output> + ::core::marker::Send)
     }
 
-    pub(super) fn future(&self, depth: ModDepth, method: &Method) -> TokenStream {
+    pub(super) fn future(&self, depth: ModuleDepth, method: &Method) -> TokenStream {
         let output = self.output(depth, method);
         quote!(impl ::core::future::Future<Output = #output> + ::core::marker::Send)
     }

@@ -3,7 +3,7 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-use super::cx::{Cx, ModDepth};
+use super::cx::{Cx, ModuleDepth};
 use super::forms::{Traits, TypeUse};
 use super::ident::RustName;
 use super::{docs, interpreted};
@@ -23,7 +23,7 @@ struct Field {
 }
 
 /// Emits a struct or exception, `depth` modules below the hidden root.
-pub(super) fn structure(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
+pub(super) fn structure(cx: &Cx<'_>, depth: ModuleDepth, def: &Def) -> TokenStream {
     let zero_copy = cx.mapping.is_zero_copy(def.id);
     let layout = if zero_copy { cx.model.zero_copy_layout(def.id).ok() } else { None };
     let mut fields = fields(cx, depth, def);
@@ -61,7 +61,7 @@ impl Cx<'_> {
     }
 }
 
-fn fields(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> Vec<Field> {
+fn fields(cx: &Cx<'_>, depth: ModuleDepth, def: &Def) -> Vec<Field> {
     let zero_copy = cx.mapping.is_zero_copy(def.id);
     let field = |(owner, member, name): (DefId, &Member, &RustName)| {
         let u: TypeUse = cx.mapping.member(owner, member);
@@ -82,7 +82,7 @@ fn fields(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> Vec<Field> {
     cx.named_members(def.id).map(field).collect()
 }
 
-fn base_conversions(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
+fn base_conversions(cx: &Cx<'_>, depth: ModuleDepth, def: &Def) -> TokenStream {
     let path = cx.paths.item(depth, def.id);
     let mut members = Vec::new();
     let to_base = cx.model.struct_bases(def.id).into_iter().map(|base| {
@@ -139,7 +139,7 @@ fn with_padding(cx: &Cx<'_>, def: &Def, fields: Vec<Field>, layout: &ZeroCopyLay
 
 fn struct_declaration(
     cx: &Cx<'_>,
-    depth: ModDepth,
+    depth: ModuleDepth,
     def: &Def,
     fields: &[Field],
     zero_copy: bool,
@@ -176,7 +176,7 @@ fn struct_declaration(
     quote!(#head pub struct #item { #(#members)* })
 }
 
-fn struct_default(cx: &Cx<'_>, depth: ModDepth, def: &Def, fields: &[Field]) -> TokenStream {
+fn struct_default(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, fields: &[Field]) -> TokenStream {
     if !cx.mapping.def_has_default(def.id) {
         return TokenStream::new();
     }
@@ -192,7 +192,7 @@ fn struct_default(cx: &Cx<'_>, depth: ModDepth, def: &Def, fields: &[Field]) -> 
 }
 
 /// Emits the implementation that encodes and decodes member by member.
-fn struct_cdr(cx: &Cx<'_>, depth: ModDepth, def: &Def, fields: &[Field], traits: &Traits) -> TokenStream {
+fn struct_cdr(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, fields: &[Field], traits: &Traits) -> TokenStream {
     let rt = &cx.runtime_path;
     let Traits { encode: encodes, decode: decodes } = traits;
     let path = cx.paths.item(depth, def.id);
@@ -245,7 +245,7 @@ pub(super) fn fixed_min_size(cx: &Cx<'_>) -> TokenStream {
 /// Emits the encoding and decoding of all members together, by a layout that is known at compile time.
 fn fixed_struct(
     cx: &Cx<'_>,
-    depth: ModDepth,
+    depth: ModuleDepth,
     def: &Def,
     fields: &[Field],
     viewed: Option<ZeroCopyLayout>,
@@ -369,7 +369,7 @@ fn memory_methods(cx: &Cx<'_>) -> TokenStream {
 }
 
 /// Emits the implementation of `Element` for a `@zero_copy` struct, and assertions about its layout.
-fn element(cx: &Cx<'_>, depth: ModDepth, def: &Def, fields: &[Field], size: usize) -> TokenStream {
+fn element(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, fields: &[Field], size: usize) -> TokenStream {
     let rt = &cx.runtime_path;
     let path = cx.paths.item(depth, def.id);
     let size = Literal::usize_unsuffixed(size);
@@ -387,7 +387,7 @@ fn element(cx: &Cx<'_>, depth: ModDepth, def: &Def, fields: &[Field], size: usiz
     }
 }
 
-fn exception(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
+fn exception(cx: &Cx<'_>, depth: ModuleDepth, def: &Def) -> TokenStream {
     let rt = &cx.runtime_path;
     let path = cx.paths.item(depth, def.id);
     let id = &def.repository_id;

@@ -7,7 +7,7 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-use super::cx::{Cx, ModDepth};
+use super::cx::{Cx, ModuleDepth};
 use super::described;
 use super::docs::doc;
 use crate::model::{
@@ -15,7 +15,7 @@ use crate::model::{
 };
 
 impl Cx<'_> {
-    pub(super) fn desc(&self, depth: ModDepth, ty: TypeId) -> TokenStream {
+    pub(super) fn desc(&self, depth: ModuleDepth, ty: TypeId) -> TokenStream {
         let rt = &self.runtime_path;
         match self.model.ty(ty) {
             Type::Primitive(primitive) => basic_desc(self, *primitive),
@@ -63,7 +63,7 @@ impl Cx<'_> {
 }
 
 /// Emits the description of a type: an implementation of `Typed`, or a typedef's constant and function.
-pub(super) fn typed(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
+pub(super) fn typed(cx: &Cx<'_>, depth: ModuleDepth, def: &Def) -> TokenStream {
     let rt = &cx.runtime_path;
     if let DefKind::Typedef(alias) = &def.kind {
         return typed_alias(cx, depth, def, alias.ty);
@@ -81,7 +81,7 @@ pub(super) fn typed(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
     }
 }
 
-fn typed_alias(cx: &Cx<'_>, depth: ModDepth, def: &Def, ty: TypeId) -> TokenStream {
+fn typed_alias(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, ty: TypeId) -> TokenStream {
     let rt = &cx.runtime_path;
     let desc = cx.desc(depth, ty);
     let desc = definition_desc(cx, def, &quote!(Alias(#desc)));
@@ -112,7 +112,7 @@ fn definition_desc(cx: &Cx<'_>, def: &Def, shape: &TokenStream) -> TokenStream {
     }
 }
 
-fn shape(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> Option<TokenStream> {
+fn shape(cx: &Cx<'_>, depth: ModuleDepth, def: &Def) -> Option<TokenStream> {
     let rt = &cx.runtime_path;
     Some(match &def.kind {
         DefKind::Interface(interface) => {
@@ -152,7 +152,7 @@ fn basic_desc(cx: &Cx<'_>, primitive: Primitive) -> TokenStream {
     quote!(#rt::TypeDesc::#constant)
 }
 
-fn members_desc(cx: &Cx<'_>, depth: ModDepth, members: &[&Member]) -> TokenStream {
+fn members_desc(cx: &Cx<'_>, depth: ModuleDepth, members: &[&Member]) -> TokenStream {
     let rt = &cx.runtime_path;
     let member = |member: &&Member| {
         let (name, desc) = (&member.name, cx.desc(depth, member.ty));
@@ -165,7 +165,7 @@ fn members_desc(cx: &Cx<'_>, depth: ModDepth, members: &[&Member]) -> TokenStrea
     quote!(&[#(#members),*])
 }
 
-fn union_shape(cx: &Cx<'_>, depth: ModDepth, body: &Union) -> TokenStream {
+fn union_shape(cx: &Cx<'_>, depth: ModuleDepth, body: &Union) -> TokenStream {
     let discriminator = cx.desc(depth, body.discriminator);
     let mut default = quote!(::core::option::Option::None);
     let mut members = Vec::new();
@@ -183,7 +183,7 @@ fn union_shape(cx: &Cx<'_>, depth: ModDepth, body: &Union) -> TokenStream {
     quote!(Union { discriminator: #discriminator, default: #default, members: &[#(#members),*] })
 }
 
-fn value_shape(cx: &Cx<'_>, depth: ModDepth, def: &Def, body: &Value) -> TokenStream {
+fn value_shape(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, body: &Value) -> TokenStream {
     let rt = &cx.runtime_path;
     let kind = if body.is_event { quote!(Event) } else { quote!(Value) };
     let modifier = match body.modifier {

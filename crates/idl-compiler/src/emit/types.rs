@@ -3,7 +3,7 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-use super::cx::{Cx, ModDepth};
+use super::cx::{Cx, ModuleDepth};
 use super::forms::{ArrayForm, SeqForm, TypeUse};
 use super::names::aliased_interface;
 use crate::model::{ConstValue, Member, Primitive, Type, TypeId};
@@ -11,7 +11,7 @@ use crate::work;
 
 impl Cx<'_> {
     /// Returns the Rust type of owned values: members, elements, results.
-    pub(super) fn ty(&self, depth: ModDepth, u: TypeUse) -> TokenStream {
+    pub(super) fn ty(&self, depth: ModuleDepth, u: TypeUse) -> TokenStream {
         work::count_step();
         let rt = &self.runtime_path;
         if u.optional {
@@ -96,7 +96,7 @@ impl Cx<'_> {
         }
     }
 
-    pub(super) fn sequence(&self, depth: ModDepth, element: TypeUse) -> TokenStream {
+    pub(super) fn sequence(&self, depth: ModuleDepth, element: TypeUse) -> TokenStream {
         let rt = &self.runtime_path;
         let item = self.ty(depth, element);
         match self.mapping.seq_form(element.ty) {
@@ -107,7 +107,7 @@ impl Cx<'_> {
     }
 
     /// Returns the type of a member of a `@zero_copy` struct, in which arrays of any size are inline.
-    pub(super) fn inline_type(&self, depth: ModDepth, u: TypeUse) -> TokenStream {
+    pub(super) fn inline_type(&self, depth: ModuleDepth, u: TypeUse) -> TokenStream {
         let (stripped, non_nil) = self.mapping.strip(u);
         match self.model.ty(stripped) {
             Type::Array { element, dims } => {
@@ -142,7 +142,7 @@ impl Cx<'_> {
     }
 
     /// Returns `[[T; M]; N]`, without the box of a boxed array.
-    pub(super) fn array(&self, depth: ModDepth, element: TypeUse, dims: &[u32]) -> TokenStream {
+    pub(super) fn array(&self, depth: ModuleDepth, element: TypeUse, dims: &[u32]) -> TokenStream {
         nested_array(self.ty(depth, element), dims)
     }
 
@@ -179,7 +179,7 @@ impl Cx<'_> {
     }
 
     /// Returns an expression for the default value of a member of this type, which must have a default.
-    pub(super) fn member_default(&self, depth: ModDepth, u: TypeUse, member: &Member) -> TokenStream {
+    pub(super) fn member_default(&self, depth: ModuleDepth, u: TypeUse, member: &Member) -> TokenStream {
         let rt = &self.runtime_path;
         let Some(value) = member.annotations.default_value() else { return self.default(u) };
         let constant = self.typed_value(depth, u.ty, value);
@@ -199,7 +199,7 @@ impl Cx<'_> {
         if u.optional { quote!(::core::option::Option::Some(#owned)) } else { owned }
     }
 
-    pub(super) fn typed_value(&self, depth: ModDepth, ty: TypeId, value: &ConstValue) -> TokenStream {
+    pub(super) fn typed_value(&self, depth: ModuleDepth, ty: TypeId, value: &ConstValue) -> TokenStream {
         let rt = &self.runtime_path;
         let number = self.plain_value(depth, ty, value);
         match self.model.ranged_typedef(ty) {
@@ -208,7 +208,7 @@ impl Cx<'_> {
         }
     }
 
-    fn plain_value(&self, depth: ModDepth, ty: TypeId, value: &ConstValue) -> TokenStream {
+    fn plain_value(&self, depth: ModuleDepth, ty: TypeId, value: &ConstValue) -> TokenStream {
         match (value, self.model.stripped(ty)) {
             (ConstValue::Float(value), Type::Primitive(Primitive::Float)) => {
                 let bits = Literal::u32_unsuffixed((*value as f32).to_bits());
@@ -222,7 +222,7 @@ impl Cx<'_> {
     }
 
     /// Returns a constant or label as an expression. That of a label is also a valid pattern.
-    pub(super) fn value(&self, depth: ModDepth, value: &ConstValue) -> TokenStream {
+    pub(super) fn value(&self, depth: ModuleDepth, value: &ConstValue) -> TokenStream {
         let rt = &self.runtime_path;
         match value {
             ConstValue::Bool(value) => quote!(#value),

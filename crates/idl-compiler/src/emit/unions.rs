@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::cx::{Cx, ModDepth};
+use super::cx::{Cx, ModuleDepth};
 use super::docs::doc_and_paragraph;
 use super::forms::{Traits, TypeUse};
 use super::interpreted;
@@ -24,7 +24,7 @@ struct Arms {
     discriminator: TokenStream,
 }
 
-pub(super) fn union(cx: &Cx<'_>, depth: ModDepth, def: &Def, body: &Union) -> TokenStream {
+pub(super) fn union(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, body: &Union) -> TokenStream {
     let declaration = union_declaration(cx, depth, def, body);
     let default = union_default(cx, depth, def, body);
     let discriminator = union_discriminator(cx, depth, def, body);
@@ -33,11 +33,11 @@ pub(super) fn union(cx: &Cx<'_>, depth: ModDepth, def: &Def, body: &Union) -> To
     quote!(#declaration #default #discriminator #cdr #interpreted)
 }
 
-fn discriminator(cx: &Cx<'_>, depth: ModDepth, ty: TypeId) -> TokenStream {
+fn discriminator(cx: &Cx<'_>, depth: ModuleDepth, ty: TypeId) -> TokenStream {
     cx.ty(depth, TypeUse::plain(ty))
 }
 
-fn union_declaration(cx: &Cx<'_>, depth: ModDepth, def: &Def, body: &Union) -> TokenStream {
+fn union_declaration(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, body: &Union) -> TokenStream {
     let names = &cx.paths.names[def.id];
     let item = names.item.at(cx.model.rust_span(def.span));
     let docs = cx.item_docs(def, "union");
@@ -88,7 +88,7 @@ fn labels(cx: &Cx<'_>, case: &Case) -> String {
 }
 
 /// Emits the implementation of `Default`: the first case with its first label.
-fn union_default(cx: &Cx<'_>, depth: ModDepth, def: &Def, body: &Union) -> TokenStream {
+fn union_default(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, body: &Union) -> TokenStream {
     let (Some(case), Some(name)) = (body.cases.first(), cx.paths.names[def.id].members.first()) else {
         return TokenStream::new();
     };
@@ -115,12 +115,12 @@ fn union_default(cx: &Cx<'_>, depth: ModDepth, def: &Def, body: &Union) -> Token
 }
 
 /// Returns the minimum number of bytes of an encoded union, which is that of its discriminator.
-fn union_min_size(cx: &Cx<'_>, depth: ModDepth, body: &Union) -> TokenStream {
+fn union_min_size(cx: &Cx<'_>, depth: ModuleDepth, body: &Union) -> TokenStream {
     let (rt, disc) = (&cx.runtime_path, discriminator(cx, depth, body.discriminator));
     quote!(<#disc as #rt::CdrDecode>::MIN_SIZE)
 }
 
-fn arms(cx: &Cx<'_>, depth: ModDepth, def: &Def, body: &Union) -> Vec<Arms> {
+fn arms(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, body: &Union) -> Vec<Arms> {
     // The arm that matches every discriminator comes last.
     let mut order: Vec<usize> = (0..body.cases.len()).collect();
     order.sort_by_key(|index| body.cases[*index].is_default);
@@ -128,7 +128,7 @@ fn arms(cx: &Cx<'_>, depth: ModDepth, def: &Def, body: &Union) -> Vec<Arms> {
     cases.chain(other_arms(cx, depth, def, body)).collect()
 }
 
-fn union_discriminator(cx: &Cx<'_>, depth: ModDepth, def: &Def, body: &Union) -> TokenStream {
+fn union_discriminator(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, body: &Union) -> TokenStream {
     let (path, disc) = (cx.paths.item(depth, def.id), discriminator(cx, depth, body.discriminator));
     let arms = arms(cx, depth, def, body);
     let discriminators = arms.iter().map(|arms| &arms.discriminator);
@@ -142,7 +142,7 @@ fn union_discriminator(cx: &Cx<'_>, depth: ModDepth, def: &Def, body: &Union) ->
     }
 }
 
-fn union_cdr(cx: &Cx<'_>, depth: ModDepth, def: &Def, body: &Union, traits: &Traits) -> TokenStream {
+fn union_cdr(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, body: &Union, traits: &Traits) -> TokenStream {
     let rt = &cx.runtime_path;
     let Traits { encode: encodes, decode: decodes } = traits;
     let path = cx.paths.item(depth, def.id);
@@ -169,7 +169,7 @@ fn union_cdr(cx: &Cx<'_>, depth: ModDepth, def: &Def, body: &Union, traits: &Tra
     }
 }
 
-fn case_arms(cx: &Cx<'_>, depth: ModDepth, def: &Def, body: &Union, index: usize) -> Arms {
+fn case_arms(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, body: &Union, index: usize) -> Arms {
     let rt = &cx.runtime_path;
     let case = &body.cases[index];
     let name = &cx.paths.names[def.id].members[index];
@@ -211,7 +211,7 @@ fn case_arms(cx: &Cx<'_>, depth: ModDepth, def: &Def, body: &Union, index: usize
     }
 }
 
-fn other_arms(cx: &Cx<'_>, depth: ModDepth, def: &Def, body: &Union) -> Option<Arms> {
+fn other_arms(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, body: &Union) -> Option<Arms> {
     body.implicit_default.as_ref()?;
     let rt = &cx.runtime_path;
     let other = &cx.paths.names[def.id].other_variant;
@@ -245,7 +245,7 @@ fn discriminator_check(cx: &Cx<'_>, condition: TokenStream) -> TokenStream {
 /// Returns a pattern of all labels of these cases, or `None` if they have no labels.
 fn labels_pattern<'m>(
     cx: &Cx<'_>,
-    depth: ModDepth,
+    depth: ModuleDepth,
     cases: impl IntoIterator<Item = &'m Case>,
 ) -> Option<TokenStream> {
     let rt = &cx.runtime_path;

@@ -3,7 +3,7 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-use super::cx::{Cx, ModDepth};
+use super::cx::{Cx, ModuleDepth};
 use super::docs::doc;
 use super::forms::TypeUse;
 use super::ident::RustName;
@@ -20,7 +20,7 @@ pub(super) struct Field {
     is_separate_part: bool,
 }
 
-pub(super) fn value_type(cx: &Cx<'_>, depth: ModDepth, def: &Def, value: &Value) -> TokenStream {
+pub(super) fn value_type(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, value: &Value) -> TokenStream {
     let operations = value_ops::operations(cx, depth, def);
     let factories = value_ops::factory_trait(cx, depth, def, value);
     let state = match value.modifier {
@@ -31,7 +31,7 @@ pub(super) fn value_type(cx: &Cx<'_>, depth: ModDepth, def: &Def, value: &Value)
     quote!(#state #extends #operations #factories)
 }
 
-fn abstract_value(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
+fn abstract_value(cx: &Cx<'_>, depth: ModuleDepth, def: &Def) -> TokenStream {
     let rt = &cx.runtime_path;
     let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
     let path = cx.paths.item(depth, def.id);
@@ -51,7 +51,7 @@ fn abstract_value(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
     }
 }
 
-fn state(cx: &Cx<'_>, depth: ModDepth, def: &Def, value: &Value) -> TokenStream {
+fn state(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, value: &Value) -> TokenStream {
     let names = &cx.paths.names[def.id];
     let base = cx.model.concrete_base(def.id);
     let item = names.item.at(cx.model.rust_span(def.span));
@@ -107,13 +107,13 @@ fn state(cx: &Cx<'_>, depth: ModDepth, def: &Def, value: &Value) -> TokenStream 
     }
 }
 
-fn state_field(cx: &Cx<'_>, depth: ModDepth, owner: DefId, member: &Member, name: &RustName) -> Field {
+fn state_field(cx: &Cx<'_>, depth: ModuleDepth, owner: DefId, member: &Member, name: &RustName) -> Field {
     let name = name.at(cx.model.rust_span(member.span));
     let ty = cx.ty(depth, cx.mapping.member(owner, member));
     Field { name: quote!(#name), ty, is_separate_part: cx.mapping.holds_values(member.ty) }
 }
 
-pub(super) fn value_box(cx: &Cx<'_>, depth: ModDepth, def: &Def, ty: TypeId) -> TokenStream {
+pub(super) fn value_box(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, ty: TypeId) -> TokenStream {
     let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
     let path = cx.paths.item(depth, def.id);
     let docs = cx.item_docs(def, "value box");
@@ -148,7 +148,7 @@ pub(super) fn value_box(cx: &Cx<'_>, depth: ModDepth, def: &Def, ty: TypeId) -> 
 
 fn value_implementation(
     cx: &Cx<'_>,
-    depth: ModDepth,
+    depth: ModuleDepth,
     def: &Def,
     base: Option<DefId>,
     fields: &[Field],
@@ -230,7 +230,7 @@ fn value_implementation(
 /// parts of the base come first. Then each value is a part, and all members between two values are one part.
 fn parts(
     cx: &Cx<'_>,
-    depth: ModDepth,
+    depth: ModuleDepth,
     def: &Def,
     base: Option<DefId>,
     fields: &[Field],
@@ -314,7 +314,7 @@ fn parts(
 }
 
 /// Emits the casts from a state to the states of its bases and to its traits of operations.
-fn casts(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
+fn casts(cx: &Cx<'_>, depth: ModuleDepth, def: &Def) -> TokenStream {
     let mut state = Vec::new();
     let (mut at, mut fields) = (def.id, Vec::new());
     while let Some(base) = cx.model.concrete_base(at) {
@@ -340,7 +340,7 @@ fn casts(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
     }
 }
 
-fn extends(cx: &Cx<'_>, depth: ModDepth, id: DefId) -> TokenStream {
+fn extends(cx: &Cx<'_>, depth: ModuleDepth, id: DefId) -> TokenStream {
     let rt = &cx.runtime_path;
     let path = cx.paths.item(depth, id);
     let bases = cx.mapping.value_bases(id).into_iter().map(|base| cx.paths.item(depth, base));

@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 
-use super::cx::{Cx, ModDepth};
+use super::cx::{Cx, ModuleDepth};
 use super::docs::line_and_doc;
 use super::forms::EmittedFn;
 use super::method::Method;
@@ -29,7 +29,7 @@ impl Cx<'_> {
     }
 }
 
-pub(super) fn operations(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
+pub(super) fn operations(cx: &Cx<'_>, depth: ModuleDepth, def: &Def) -> TokenStream {
     if !cx.has_operations(def.id) {
         return TokenStream::new();
     }
@@ -123,7 +123,7 @@ pub(super) fn not_implemented(cx: &Cx<'_>, method: &Method) -> TokenStream {
 }
 
 /// Emits statements that offer the traits of operations that are implemented for a state.
-pub(super) fn offers(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
+pub(super) fn offers(cx: &Cx<'_>, depth: ModuleDepth, def: &Def) -> TokenStream {
     let lineage = cx.model.lineage(def.id).into_iter().filter(|id| cx.has_operations(*id));
     let offers = lineage.map(|id| {
         let hidden = cx.paths.hidden_path(depth, id);
@@ -138,7 +138,7 @@ pub(super) fn offers(cx: &Cx<'_>, depth: ModDepth, def: &Def) -> TokenStream {
     quote!(#(#offers)*)
 }
 
-pub(super) fn factory_trait(cx: &Cx<'_>, depth: ModDepth, def: &Def, value: &Value) -> TokenStream {
+pub(super) fn factory_trait(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, value: &Value) -> TokenStream {
     if value.factories.is_empty() {
         return TokenStream::new();
     }
@@ -169,7 +169,7 @@ fn factory_methods(cx: &Cx<'_>, def: &Def, value: &Value) -> Vec<Method> {
 }
 
 /// Emits the error types of operations and factories, and the result structs of operations.
-pub(super) fn operation_types(cx: &Cx<'_>, depth: ModDepth, def: &Def, value: &Value) -> Vec<TokenStream> {
+pub(super) fn operation_types(cx: &Cx<'_>, depth: ModuleDepth, def: &Def, value: &Value) -> Vec<TokenStream> {
     let mut types = Vec::new();
     for method in &cx.methods[&def.id] {
         types.push(errors::error_enum(cx, depth, method));

@@ -58,8 +58,8 @@ impl Resolver<'_> {
             _ => self.simple_type(&operation.result, scope).map(Some),
         };
         let context = operation.context.iter().map(|pattern| pattern.text.clone()).collect();
-        let (params, raises, raises_unlisted) = (Vec::new(), Vec::new(), false);
-        let body = Operation { oneway: false, result: None, params, raises, raises_unlisted, context };
+        let (params, raises, raises_any) = (Vec::new(), Vec::new(), false);
+        let body = Operation { oneway: false, result: None, params, raises, raises_any, context };
         let id = self.new_def(&preamble, &operation.name, DefKind::Operation(body), scope);
         self.symbols.declare_local_def(id, scope, &operation.name, "operation");
         // IDL 4 has the annotation `@oneway` in addition to the keyword.
@@ -73,11 +73,11 @@ impl Resolver<'_> {
         let params: Vec<_> =
             operation.params.into_iter().filter_map(|param| self.param(param, inside)).collect();
         annotation::check_streams(&mut self.symbols, &params);
-        let raises_unlisted = raises_native(&self.symbols, operation.raises.as_ref(), inside);
+        let raises_any = raises_native(&self.symbols, operation.raises.as_ref(), inside);
         let raises = resolve_raises(&mut self.symbols, operation.raises.as_ref(), inside);
         if let DefKind::Operation(body) = &mut self.symbols.model.defs[id.index()].kind {
             (body.result, body.params, body.raises) = (result.flatten(), params, raises);
-            (body.oneway, body.raises_unlisted) = (oneway, raises_unlisted);
+            (body.oneway, body.raises_any) = (oneway, raises_any);
         }
     }
 
